@@ -42,7 +42,7 @@ def run(bundle: Any, *, data: Any = None, normalize: Any = None, text: Any = Non
         order: Optional[str] = None, labels: Optional[str] = None, comm: Optional[str] = None,
         threads: Optional[int] = None, timeout: Optional[float] = None, trace: Any = None, metrics: Any = None,
         log: Optional[str] = None, set: Any = None, log_every: Optional[int] = None, dry_run: bool = False,
-        quiet: bool = False) -> Run:
+        quiet: bool = False, ema: bool = False, on_nan: Optional[str] = None) -> Run:
     """Trains a bundle, or evaluates it, with all its ranks on this machine; returns when they have ended.
 
     bundle: a Bundle or a folder. Runs the program par-run, whose flags these are (docs/plan.md 3.2,
@@ -61,7 +61,9 @@ def run(bundle: Any, *, data: Any = None, normalize: Any = None, text: Any = Non
     without a heartbeat; trace: a Perfetto file; metrics: a file that keeps the lines of Run.metrics, after its own
     ones if the run resumes; log: "csv:FILE", the same as a table, or "tensorboard:FOLDER", event files, written
     while it runs (pip install "par[tensorboard]"); set: {"lr": 1e-4}, also clip and seed. dry_run: load, verify,
-    connect, end. log_every: steps between two lines of progress; quiet: print none.
+    connect, end. log_every: steps between two lines of progress; quiet: print none. ema: export the averages of
+    train.ema, or evaluate those of a checkpoint; on_nan: "stop", "skip" or "skip:N" of a bundle with train.on_nan:
+    skip.
 
     Raises par.Error: code 1 wrong data or weights, 2 options that contradict each other, 4 a rank died, 5 the loss is
     not finite. After Ctrl-C the ranks end their step, save where `save` says so, and KeyboardInterrupt goes on.
@@ -72,9 +74,9 @@ def run(bundle: Any, *, data: Any = None, normalize: Any = None, text: Any = Non
                         "--steps": steps, "--epochs": epochs, "--resume": resume, "--save": save,
                         "--save-every": save_every, "--keep": keep, "--export": export, "--eval-every": eval_every,
                         "--order": order, "--labels": labels, "--comm": comm, "--threads": threads,
-                        "--timeout": timeout, "--trace": trace, "--log-every": log_every, **files},
+                        "--timeout": timeout, "--trace": trace, "--log-every": log_every, "--on-nan": on_nan, **files},
                        _inputs(data, weights, folder), {"--eval": evaluate, "--init": init, "--dry-run": dry_run,
-                                                        "--synthetic": synthetic})
+                                                        "--synthetic": synthetic, "--ema": ema})
         flags += [f"--normalize={_pixels(name, numbers)}" for name, numbers in (normalize or {}).items()]
         flags += [f"--set={key}={value}" for key, value in (set or {}).items()]
         kind, place = logs.split(log) if log else ("", "")
@@ -90,17 +92,17 @@ def run(bundle: Any, *, data: Any = None, normalize: Any = None, text: Any = Non
 
 def predict(bundle: Any, *, data: Any = None, text: Any = None, output: Any = None, weights: Any = None,
             init: bool = False, comm: Optional[str] = None, threads: Optional[int] = None,
-            timeout: Optional[float] = None, quiet: bool = True) -> str:
+            timeout: Optional[float] = None, quiet: bool = True, ema: bool = False) -> str:
     """Predictions for `data` of a bundle that was compiled without `train`; returns the path of `output`.
 
     output: a .safetensors file to write: an array for each output of the model, rows in the order of the samples. The
-    other arguments are those of par.run. Raises par.Error.
+    other arguments are those of par.run; ema: with the averages of a checkpoint. Raises par.Error.
     """
     if output is None:
         raise Error('predict writes a file: output="scores.safetensors"', code=2)
     with _scratch() as folder:
         flags = _flags({"--text": text, "--output": output, "--comm": comm, "--threads": threads, "--timeout": timeout},
-                       _inputs(data, weights, folder), {"--init": init})
+                       _inputs(data, weights, folder), {"--init": init, "--ema": ema})
         try:
             _start(bundle, flags, quiet)
         except Error as error:

@@ -113,11 +113,11 @@ private:
   void addWeights() {
     int64_t tensor = std::max<int64_t>(1, ranks / over);
     for (auto &[read, users] : readers) {
-      // A trained parameter also has a gradient and the optimizer's states.
+      // A trained parameter also has a gradient, the optimizer's states and an average.
       int64_t copies = 1;
       if (plan.train && flow.reaches(read->getResult(0)))
         if (auto optimizer = findOptimizer(read->getContext(), *plan.train->optimizer.kind))
-          copies = 2 + optimizer->getStates().size();
+          copies = 2 + optimizer->getStates().size() + plan.train->averages.has_value();
       llvm::sort(users);
       users.erase(llvm::unique(users), users.end());
       int64_t held = getByteSize(read->getResult(0)) * copies / tensor;

@@ -14,6 +14,8 @@ static void readLoss(const PlanLoss &loss, ImportOptions &options) {
   attached.ignore = *loss.ignore;
   attached.smoothing = *loss.smoothing;
   attached.shift = *loss.shift;
+  attached.weights = *loss.weights;
+  attached.soft = *loss.soft;
 }
 
 /// Number of groups of consecutive samples of a batch with statistics of their own.

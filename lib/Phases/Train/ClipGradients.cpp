@@ -1,5 +1,8 @@
+// Returns the norm of all gradients, and clips by it or by their elements (torch.nn.utils).
 #include "par/Dialect/Term.h"
 #include "par/Phases/Train/Passes.h"
+
+#include <limits>
 
 using namespace mlir;
 
@@ -14,14 +17,29 @@ static Value findRead(GradientOp gradient) {
   return scaled ? scaled.getResult() : gradient.getResult();
 }
 
-/// The sum of all squares, once for each gradient: they are separate scalars until stages are known.
-static SmallVector<Term> sumSquares(ArrayRef<Value> gradients, OpBuilder &builder) {
+/// 0 if the loss is finite, else infinity.
+static Value testLoss(StepOp step, OpBuilder &builder) {
+  auto cotangents = step.getBlock().getOps<CotangentOp>();
+  if (cotangents.empty())
+    return {};
+  CotangentOp cotangent = *cotangents.begin();
+  Location loc = cotangent.getLoc();
+  Term loss(builder, loc, buildConvert(builder, loc, cotangent.getOperand(0), builder.getF32Type()));
+  Term finite = loss.with(IsFiniteOp::create(builder, loc, loss));
+  return finite.select(loss.splat(0), loss.splat(std::numeric_limits<double>::infinity()));
+}
+
+/// The sum of all squares, once for each gradient: they are separate scalars until stages are known. `more` is added to
+/// them.
+static SmallVector<Term> sumSquares(ArrayRef<Value> gradients, Value more, OpBuilder &builder) {
   SmallVector<Value> squares;
   for (Value gradient : gradients) {
     Term g(builder, gradient.getLoc(), gradient);
     Term sum = (g * g).reduce(ReduceKind::sum, dimRange(0, g.getType().getRank()));
     squares.push_back(sum.convert(builder.getF32Type()));
   }
+  if (more)
+    squares.push_back(more);
   Location loc = gradients.front().getDefiningOp()->getParentOp()->getLoc();
   auto whole = StageAllReduceOp::create(builder, loc, ValueRange(squares).getTypes(), ReduceKind::sum, squares);
   return llvm::map_to_vector(whole.getResults(), [&](Value value) { return Term(builder, loc, value); });
@@ -93,7 +111,7 @@ static LogicalResult verifyThresholds(StepOp step, double clip, double value) {
   return success();
 }
 
-static LogicalResult clipGradients(StepOp step, double clip, double value, bool withNorm) {
+static LogicalResult clipGradients(StepOp step, double clip, double value, bool withNorm, bool withLoss) {
   if (failed(verifyThresholds(step, clip, value)))
     return failure();
   SmallVector<Value> gradients;
@@ -108,7 +126,7 @@ static LogicalResult clipGradients(StepOp step, double clip, double value, bool 
   SmallVector<Term> sums;
   std::optional<Term> norm;
   if (withNorm || clip > 0) {
-    sums = sumSquares(gradients, builder);
+    sums = sumSquares(gradients, withLoss ? testLoss(step, builder) : Value(), builder);
     norm = sqrt(sums.front());
     addResult(step, *norm, "grad_norm");
   }
@@ -131,7 +149,7 @@ struct ClipGradientsPass : impl::ClipGradientsPassBase<ClipGradientsPass> {
   using Base::Base;
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<StepOp>("train");
-    if (step && failed(clipGradients(step, clip, value, norm)))
+    if (step && failed(clipGradients(step, clip, value, norm, loss)))
       signalPassFailure();
   }
 };

@@ -34,7 +34,8 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   }
   ClipGradientsPassOptions clip;
   (options.clipsValues ? clip.value : clip.clip) = options.clip.value_or(0);
-  clip.norm = options.norm;
+  clip.norm = options.norm || options.skipsNan;
+  clip.loss = options.skipsNan;
   if (options.widens)
     manager.addPass(createWidenMastersPass());
   buildPrecisionPipeline(manager, options);
@@ -55,8 +56,11 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
   if (scales)
     manager.addPass(createScaleLossPass({options.lossScale}));
   manager.addPass(createClipGradientsPass(clip));
-  if (scales)
-    manager.addPass(createSkipOverflowPass({options.lossScaleGrowth}));
+  if (options.averageDecay)
+    manager.addPass(
+        createAverageWeightsPass({*options.averageDecay, options.averageWarmup, options.averageEvaluated}));
+  if (scales || options.skipsNan)
+    manager.addPass(createSkipOverflowPass({options.lossScaleGrowth, options.skipsNan}));
   manager.addPass(createVerifyTrainPass());
 }
 
@@ -70,6 +74,9 @@ struct TrainSettings : PassPipelineOptions<TrainSettings> {
                       llvm::cl::init(0)};
   Option<double> lossScale{*this, "loss-scale", llvm::cl::desc("factor on the loss before the first step; 0: none"),
                            llvm::cl::init(0)};
+  Option<double> average{*this, "average", llvm::cl::desc("share of averages that a step keeps; 0: no averages"),
+                         llvm::cl::init(0)};
+  Option<bool> skipsNan{*this, "skips-nan", llvm::cl::desc("a step with NaN updates nothing"), llvm::cl::init(false)};
   Option<std::string> device{*this, "device", llvm::cl::desc("cpu or cuda"), llvm::cl::init("cpu")};
 };
 } // namespace
@@ -84,6 +91,9 @@ void registerTrainPipeline() {
                                             if (settings.clip > 0)
                                               options.clip = settings.clip;
                                             options.lossScale = settings.lossScale;
+                                            if (settings.average > 0)
+                                              options.averageDecay = settings.average;
+                                            options.skipsNan = settings.skipsNan;
                                             options.device = settings.device;
                                             buildTrainPipeline(manager, options);
                                           });

@@ -123,6 +123,12 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   options.weightDecay = *optimizer.weightDecay;
   options.clip = *plan.train->clip;
   options.clipsValues = *plan.train->clipsValues;
+  options.skipsNan = *plan.train->skipsNan;
+  if (const std::optional<PlanAverages> &averages = plan.train->averages) {
+    options.averageDecay = *averages->decay;
+    options.averageWarmup = *averages->warmup;
+    options.averageEvaluated = *averages->evaluated;
+  }
   options.norm = plan.updatesBehind().empty(); // the norm would make stages wait for the gradients of others
 
   GroupSettings groups(optimizer, errors);

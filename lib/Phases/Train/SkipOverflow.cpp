@@ -14,8 +14,9 @@ namespace {
 /// a gradient turns out not to be finite, as in PyTorch.
 class Skipper {
 public:
-  Skipper(StepOp step, int64_t growth)
-      : step(step), module(step->getParentOfType<ModuleOp>()), builder(step.getTerminator()), growth(growth) {}
+  Skipper(StepOp step, int64_t growth, bool counts)
+      : step(step), module(step->getParentOfType<ModuleOp>()), builder(step.getTerminator()), growth(growth),
+        counts(counts) {}
   LogicalResult run();
 
 private:
@@ -24,11 +25,13 @@ private:
   Term read(StringRef variable, Type type);
   void skip(WriteOp write);
   void updateScale();
+  LogicalResult countSkipped(StringRef name);
 
   StepOp step;
   ModuleOp module;
   OpBuilder builder;
   int64_t growth;
+  bool counts;
   llvm::StringMap<Value> tests; ///< by parameter: whether the whole gradient's norm is finite
   std::optional<Term> first;    ///< one of them, for variables that belong to no parameter
 };
@@ -39,11 +42,11 @@ private:
 LogicalResult Skipper::findTests() {
   SmallVector<GradientOp> gradients(step.getBlock().getOps<GradientOp>());
   auto reduces = step.getBlock().getOps<StageAllReduceOp>();
-  if (reduces.empty() || (*reduces.begin())->getNumResults() != gradients.size())
+  if (reduces.empty() || (*reduces.begin())->getNumResults() < gradients.size())
     return step.emitOpError() << "has no par.stage_all_reduce with a result for each of its " << gradients.size()
                               << " gradients";
   StageAllReduceOp norm = *reduces.begin();
-  for (auto [gradient, sum] : llvm::zip(gradients, norm.getResults())) {
+  for (auto [gradient, sum] : llvm::zip(gradients, norm.getResults().take_front(gradients.size()))) {
     Value finite = IsFiniteOp::create(builder, gradient.getLoc(), sum);
     tests[gradient.getVariable()] = finite;
     if (!first)
@@ -94,15 +97,33 @@ void Skipper::updateScale() {
   step.setOutputsAttr(builder.getArrayAttr(names));
 }
 
+/// Counts the steps that have written nothing, by which the runtime knows that there may be some.
+LogicalResult Skipper::countSkipped(StringRef name) {
+  if (Operation *taken = module.lookupSymbol(name)) {
+    InFlightDiagnostic error = step.emitError() << "training needs a variable @" << name << " of its own";
+    error.attachNote(taken->getLoc()) << "the name is taken here";
+    return error;
+  }
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  OpBuilder outside(*module.getOps<StepOp>().begin());
+  VariableOp::create(outside, step.getLoc(), name, VariableKind::counter, FlatSymbolRefAttr(), scalar, TypeAttr(),
+                     ShardingAttr(), ArrayAttr(), DenseElementsAttr::get(scalar, 0.0f), StringAttr(), DictionaryAttr());
+  Term count = read(name, scalar);
+  WriteOp::create(builder, step.getLoc(), first->select(count, count + 1.0), name);
+  return success();
+}
+
 LogicalResult Skipper::run() {
-  if (!module.lookupSymbol("loss_scale"))
+  if (step.getBlock().getOps<GradientOp>().empty())
     return success();
   if (failed(findTests()))
     return failure();
   for (WriteOp write : llvm::to_vector(step.getBlock().getOps<WriteOp>()))
     if (module.lookupSymbol<VariableOp>(write.getVariable()).getKind() != VariableKind::buffer)
       skip(write);
-  if (growth > 0)
+  if (counts && failed(countSkipped("skipped_steps")))
+    return failure();
+  if (growth > 0 && module.lookupSymbol("loss_scale"))
     updateScale();
   return success();
 }
@@ -117,7 +138,7 @@ struct SkipOverflowPass : impl::SkipOverflowPassBase<SkipOverflowPass> {
                                  << " steps, expected 0 or more";
       return signalPassFailure();
     }
-    if (step && failed(Skipper(step, growth).run()))
+    if (step && failed(Skipper(step, growth, count).run()))
       signalPassFailure();
   }
 };

@@ -209,8 +209,10 @@ static constexpr ForeignKey keys[] = {
   {"label_smoothing_factor", "train.loss.smoothing"},
   {"criterion", "train.loss"},
   {"loss_fn", "train.loss"},
-  {"class_weight", "train: {}", "a loss that the module computes holds class weights"},
-  {"weight", "train: {}", "a loss that the module computes holds class weights"},
+  {"class_weight", "train.loss.class_weights"},
+  {"weight", "train.loss.class_weights"},
+  {"ema_decay", "train.ema"},
+  {"model_ema_decay", "train.ema"},
   {"prescale_gradients", "train.loss", "it is a mean over the whole batch"},
   // Formats.
   {"mixed_precision", "precision"},

@@ -50,6 +50,8 @@ static const PlanKey trainKeys[] = {
   {"train.loss.ignore", "<int>", "-100", "label that does not count"},
   {"train.loss.smoothing", "<number>", "0", "share of all classes in every label of cross_entropy"},
   {"train.loss.shift", "<int>", "0", "labels are shifted by this many positions"},
+  {"train.loss.class_weights", "<numbers>", "(1 each)", "of cross_entropy: a weight for each class"},
+  {"train.loss.soft", "<bool>", "false", "of cross_entropy: labels are the shares of all classes, which add up to 1"},
   {"train.freeze", "<patterns>", "[]", "parameters that are not trained"},
   {"train.only", "<patterns>", "(all)", "only these are trained"},
   {"train.lost", "refuse|allow", "refuse", "parameters that the exporter folded or merged"},
@@ -91,6 +93,11 @@ static const PlanKey optimizerKeys[] = {
   {"train.clip", "none|<number>|<map>", "none", "gradient clipping"},
   {"train.clip.norm", "<number>", "", "largest global norm"},
   {"train.clip.value", "<number>", "", "largest element of each gradient"},
+  {"train.ema", "none|<number>|<map>", "none", "averages of the trained weights: the decay"},
+  {"train.ema.decay", "<number>", "0.999", "share of the average that a step keeps"},
+  {"train.ema.warmup", "<bool>", "false", "the decay is at most (1 + t) / (10 + t) after t averages"},
+  {"train.ema.eval", "<bool>", "false", "evaluations are of the averages"},
+  {"train.on_nan", "stop|skip", "stop", "skip: a step whose loss or gradient is not finite updates nothing"},
 };
 
 /// Keys of number formats and layouts.

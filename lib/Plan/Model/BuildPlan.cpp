@@ -364,6 +364,8 @@ void PlanBuilder::asynchronous(Plan &plan) {
   if (*plan.precision.lossScale > 0) // the default for fp16
     errors.error(plan.precision.lossScale.given() ? plan.precision.lossScale.origin : plan.precision.compute.origin,
                  PlanMessage::asynchronousScale, *pipeline.schedule);
+  if (*plan.train->skipsNan)
+    errors.error(plan.train->skipsNan.origin, PlanMessage::asynchronousNan, *pipeline.schedule);
   if (*plan.zero.gather == "step")
     errors.error(plan.zero.gather.origin, PlanMessage::asynchronousGather, *pipeline.schedule);
   if (!plan.offload.empty())

@@ -31,6 +31,22 @@ void PlanBuilder::train(PlanTrain &train, const Origin &origin) {
     for (const PlanEntry &entry : node->entries)
       train.groups.push_back(group(entry));
   clip(train);
+  averages(train);
+  if (const PlanNode *node = root.at("train.on_nan"))
+    train.skipsNan = {node->isWord("skip"), node->origin};
+}
+
+void PlanBuilder::averages(PlanTrain &train) {
+  const PlanNode *node = root.at("train.ema"), *decay = shorthand("train.ema", "decay");
+  if (!node || node->isWord("none"))
+    return;
+  train.averages.emplace();
+  train.averages->decay = {decay ? toNumber(*decay) : 0.999, decay ? decay->origin : node->origin};
+  if (double share = *train.averages->decay; !(share >= 0 && share <= 1))
+    errors.error(train.averages->decay.origin, PlanMessage::wrongValue, "train.ema.decay", "a number from 0 to 1",
+                 decay->text);
+  train.averages->warmup = boolean("train.ema.warmup", false);
+  train.averages->evaluated = boolean("train.ema.eval", false);
 }
 
 void PlanBuilder::clip(PlanTrain &train) {
@@ -67,6 +83,28 @@ PlanGroup PlanBuilder::group(const PlanEntry &entry) {
   return group;
 }
 
+/// The options of cross_entropy.
+void PlanBuilder::classes(PlanLoss &loss) {
+  loss.soft = boolean("train.loss.soft", false);
+  if (const PlanNode *weights = root.at("train.loss.class_weights")) {
+    loss.weights.origin = weights->origin;
+    for (const PlanNode &weight : weights->items)
+      if (loss.weights.value.emplace_back(toNumber(weight)) < 0)
+        errors.error(weight.origin, PlanMessage::wrongValue, "train.loss.class_weights", "numbers from 0", weight.text);
+  }
+  if (*loss.kind == "cross_entropy") {
+    if (*loss.soft && loss.ignore.given())
+      errors.error(loss.ignore.origin, PlanMessage::ignoreOfShares);
+    return;
+  }
+  if (*loss.smoothing != 0)
+    errors.error(loss.smoothing.origin, PlanMessage::lossOptionOfOther, "smoothing", *loss.kind);
+  if (!loss.weights->empty())
+    errors.error(loss.weights.origin, PlanMessage::lossOptionOfOther, "class_weights", *loss.kind);
+  if (*loss.soft)
+    errors.error(loss.soft.origin, PlanMessage::lossOptionOfOther, "soft", *loss.kind);
+}
+
 void PlanBuilder::loss(PlanLoss &loss) {
   loss.labels = word("train.loss.labels", "labels");
   loss.output = word("train.loss.output", "");
@@ -81,9 +119,7 @@ void PlanBuilder::loss(PlanLoss &loss) {
     return;
   if (node->kind == PlanNode::Map) {
     loss.kind = word("train.loss.kind", "cross_entropy");
-    if (*loss.smoothing != 0 && *loss.kind != "cross_entropy")
-      errors.error(loss.smoothing.origin, PlanMessage::smoothingOfOther, *loss.kind);
-    return;
+    return classes(loss);
   }
   // One word is a kind of loss, any other text the name of a scalar output.
   bool kind = node->text == "cross_entropy" || node->text == "bce" || node->text == "mse" || node->text == "l1";

@@ -79,6 +79,8 @@ private:
   PlanGroup group(const PlanEntry &entry);
   void loss(PlanLoss &loss);
   void optimizer(PlanOptimizer &optimizer);
+  void averages(PlanTrain &train);
+  void classes(PlanLoss &loss);
   void optimizerSetting(PlanOptimizer &optimizer, const OptimizerKind &kind, const OptimizerSetting &setting);
   WithOrigin<double> settingOf(const std::string &path, const PlanNode &node, const OptimizerKind &kind,
                                const OptimizerSetting &setting);

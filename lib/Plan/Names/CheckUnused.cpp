@@ -70,6 +70,8 @@ void UnusedKeys::checkZero() {
 bool UnusedKeys::keepsStates(unsigned parameter) const {
   if (!trained[parameter])
     return false;
+  if (plan.train->averages)
+    return true;
   StringRef kind = *plan.train->optimizer.kind;
   PlanErrors ignored;
   for (const PlanGroup &group : plan.train->groups)

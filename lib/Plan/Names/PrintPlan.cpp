@@ -105,6 +105,11 @@ static std::string meshOrderText(const PlanMeshOrder &order) {
   return *order.kind == PlanMeshOrder::Auto ? "auto" : "[" + llvm::join(order.axes, ", ") + "]";
 }
 
+/// [1, 0.5]
+std::string numbersText(const std::vector<double> &numbers) {
+  return "[" + llvm::join(llvm::map_range(numbers, numberText), ", ") + "]";
+}
+
 constexpr size_t originColumn = 40; ///< at which comments with origins begin
 
 /// Writes keys by mapping; a mapping is opened by its first key.
@@ -283,6 +288,14 @@ private:
       settings(3, llvm::map_to_vector(group.settings, said));
     }
     clip(train);
+    if (train.averages) {
+      open(1, "ema");
+      number(2, "decay", train.averages->decay);
+      boolean(2, "warmup", train.averages->warmup);
+      boolean(2, "eval", train.averages->evaluated);
+    }
+    if (*train.skipsNan)
+      line(1, "on_nan", "skip", train.skipsNan.origin);
   }
 
   /// The threshold may change at run time, so the hash only includes the kind of clipping.
@@ -305,6 +318,10 @@ private:
     if (*loss.smoothing != 0)
       number(2, "smoothing", loss.smoothing);
     integer(2, "shift", loss.shift);
+    if (!loss.weights->empty())
+      line(2, "class_weights", numbersText(*loss.weights), loss.weights.origin);
+    if (*loss.soft)
+      boolean(2, "soft", loss.soft);
   }
 
   void optimizer(const PlanOptimizer &optimizer) {

@@ -72,7 +72,7 @@ void RankWork::prepare(const Command &command) {
   }
   case Verb::Resume:
     opened = core::openSave(command.name);
-    core::beginThawed(manifest, opened->store);
+    core::beginAnew(manifest, opened->store);
     core::checkState(manifest, opened->store);
     return;
   case Verb::Save:
@@ -226,9 +226,9 @@ std::string RankWork::save(const Command &command) {
 
 void RankWork::exportTo(const std::string &path) {
   if (path.ends_with(".onnx"))
-    core::exportModel(session, job.options.bundle, path);
+    core::exportModel(session, job.options.bundle, path, false);
   else
-    core::exportWeights(session, path, job.options.maxShard);
+    core::exportWeights(session, path, job.options.maxShard, false);
 }
 
 } // namespace par::api

@@ -129,6 +129,9 @@ private:
     given("--export", !options.exportTo.empty());
     given("--into", options.exportOnly);
     add("--max-shard", core::format("--max-shard {}", options.maxShard), std::to_string(options.maxShard));
+    given("--ema", options.averages);
+    std::string onNan = options.onNan.empty() ? "" : core::format("--on-nan {}:{}", options.onNan, options.maxSkips);
+    add("--on-nan", onNan.empty() ? "no --on-nan" : onNan, onNan);
     given("--output", !options.output.empty());
     given("--trace", !options.trace.empty());
     given("--check-arena", options.checkArena);

@@ -8,12 +8,13 @@
 #include "JobRemarks.h"
 #include "Member.h"
 #include "OutputPlaces.h"
+#include "Progress.h"
 #include "StartCache.h"
 #include "par/comm/job/Ending.h"
 #include "par/cpu/Machine.h"
 #include "par/cpu/Matmul.h"
 #include "par/cuda/driver/Driver.h"
-#include "par/messages/Failure.h"
+#include "par/messages/TrainMessages.h"
 #include "par/save/Export.h"
 #include "par/sim/World.h"
 #include "par/verify/Verify.h"
@@ -225,20 +226,24 @@ void openInitialValues(Job &job, bool checkData) {
     resume = isFolder(options.save) ? findNewestCheckpoint(options.save).value_or("") : "";
   if (!resume.empty()) {
     job.checkpoint = openSave(resume);
-    std::string thawed = beginThawed(job.bundle.manifest, job.checkpoint->store);
+    std::string anew = beginAnew(job.bundle.manifest, job.checkpoint->store);
     checkState(job.bundle.manifest, job.checkpoint->store);
     if (!job.checkpoint->remark.empty())
       job.tell(job.checkpoint->remark);
-    if (job.trains() && !thawed.empty())
-      job.tell(thawed);
+    if (job.trains() && !anew.empty())
+      job.tell(anew);
     if (std::string unused = unusedStates(job.bundle.manifest, job.checkpoint->store); job.trains() && !unused.empty())
       job.tell(job.checkpoint->store.place + ": warning: " + unused);
     if (std::string converted = describeConverted(job.bundle.manifest, job.checkpoint->store); !converted.empty())
       job.tell(converted);
+    if (options.averages && !job.trains())
+      takeAverages(job.checkpoint->store);
     job.seed = job.checkpoint->position.seed;
     takeOrder(job);
   } else if (!options.weights.empty()) {
     job.weights = openWeights(options, job.bundle.manifest, job.name, job.remark);
+    if (options.averages && (!job.trains() || options.exportOnly))
+      takeAverages(*job.weights);
   } else if (!options.init) {
     // A single rank reads the file while it is compared; several are not to start with another one.
     bool isSingle = job.bundle.manifest.ranks.size() == 1 && !options.dryRun;
@@ -271,6 +276,10 @@ void checkSave(const std::string &folder) {
 } // namespace
 
 void checkExport(const Job &job, bool checkData) {
+  const std::vector<format::Tensor> &tensors = job.bundle.manifest.tensors;
+  if (job.options.averages && !job.options.exportOnly && job.trains() &&
+      std::none_of(tensors.begin(), tensors.end(), isAverage))
+    throw Failure(job.name, say(TrainSentence::keepsNoAverages));
   if (job.options.exportTo.ends_with(".onnx"))
     checkModelExport(job.bundle.manifest, job.name, job.options.exportTo, checkData);
   if (!isExportFolder(job.options.exportTo))
@@ -449,6 +458,12 @@ static void checkTrainingFlags(const Job &job) {
           .exitsWith(exitUsage);
 }
 
+/// Updates are left out only by a bundle that is compiled so.
+static void checkNan(const Job &job) {
+  if (job.options.onNan == "skip" && job.trains() && !skipsNan(job.bundle.manifest))
+    throw Failure(job.name, say(TrainSentence::updatesAnyway, "--on-nan skip")).exitsWith(exitUsage);
+}
+
 Job prepareJob(const RunOptions &options) {
   if (!options.cache.empty() && !options.fed)
     throw Failure::at("par-run", Message::flagNeeds, "--cache", "--serve").exitsWith(exitUsage);
@@ -477,6 +492,7 @@ Job prepareJob(const RunOptions &options) {
   }
   if (!options.exportTo.empty())
     checkExport(job, rankZero);
+  checkNan(job);
   if (!options.save.empty()) {
     checkSave(options.save);
     if (job.trains() && !options.dryRun && rankZero)

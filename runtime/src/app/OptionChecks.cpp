@@ -61,7 +61,7 @@ void checkBenches(const RunOptions &options, const std::map<std::string, std::st
 constexpr const char *intoFlags[] = {"--into", "--from",    "--max-shard",    "-n",        "--comm",
                                      "--rank", "--world",   "--master",       "--device",  "--threads",
                                      "--init", "--weights", "--join-timeout", "--timeout", "--set",
-                                     "-q",     "--json",    "--no-tuning"};
+                                     "-q",     "--json",    "--no-tuning",    "--ema"};
 
 void checkExports(const RunOptions &options, const std::map<std::string, std::string> &given) {
   if (!options.exportOnly && given.count("--from"))
@@ -78,7 +78,8 @@ void checkExports(const RunOptions &options, const std::map<std::string, std::st
 /// Flags that --serve takes: where it runs, and with which weights. Requests say all else.
 constexpr const char *serveFlags[] = {"--serve",  "--max-wait", "--metrics",   "-n",        "--comm",
                                       "--device", "--threads",  "--timeout",   "--weights", "--join-timeout",
-                                      "--init",   "--set",      "--no-tuning", "-q",        "--cache"};
+                                      "--init",   "--set",      "--no-tuning", "-q",        "--cache",
+                                      "--ema"};
 
 void checkServes(const RunOptions &options, const std::map<std::string, std::string> &given) {
   if (options.serve.empty() && given.count("--max-wait"))
@@ -113,6 +114,8 @@ void checkPairs(const RunOptions &options) {
   exclude(goesOn, options.init, "--resume DIR", "--init");
   exclude(goesOn, !options.weights.empty(), "--resume DIR", "--weights");
   checkData(options);
+  bool readsWeights = !options.weights.empty() || !options.resume.empty();
+  need(options.averages, readsWeights || !options.exportTo.empty(), "--ema", "--weights SAVE, or --export F");
   exclude(options.steps.has_value(), options.epochs.has_value(), "--steps", "--epochs");
   exclude(options.quiet, options.verbose, "-q", "-v");
   exclude(options.eval, options.evalEvery > 0, "--eval", "--eval-every");

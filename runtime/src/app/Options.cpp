@@ -154,6 +154,15 @@ void takeLog(RunOptions &options, const std::string &text) {
   options.log = text.substr(table.size());
 }
 
+/// stop, skip or skip:N.
+void takeOnNan(RunOptions &options, const std::string &text) {
+  constexpr std::string_view limited = "skip:";
+  bool isLimited = text.starts_with(limited);
+  options.onNan = isLimited ? "skip" : oneOf("--on-nan", text, {"stop", "skip"}, "stop, skip or skip:N");
+  if (isLimited)
+    takeCount(options.maxSkips, "--on-nan skip:N", text.substr(limited.size()), 1);
+}
+
 /// Nothing, or N.
 void takeRestart(RunOptions &options, const std::string &text) {
   options.restarts = std::numeric_limits<uint64_t>::max();
@@ -281,6 +290,8 @@ std::vector<Flag> runningFlags() {
        NAMED("--export", "a file", exportTo)},
       {"--max-shard", "SIZE", "bytes of one file of an export into a folder, as 200MB; default 5GB",
        [](RunOptions &o, const std::string &v) { o.maxShard = byteCount("--max-shard", v); }},
+      {"--ema", "", "export the averages of train.ema, and read those of a save for --eval and predictions",
+       MARK(averages)},
       {"--into", "F", "write the weights as --export does, and run nothing",
        [](RunOptions &o, const std::string &v) {
          o.exportTo = notEmpty("--into", "a file", v);
@@ -294,12 +305,7 @@ std::vector<Flag> runningFlags() {
        COUNT("--log-every", logEvery, 1)},
       {"--trace", "F[:A-B]", "Perfetto trace of all ranks, steps A to B", takeTrace},
       {"--set", "K=V", "lr, clip or seed", takeSet, true},
-      {"--on-nan", "stop", "what to do when the loss is not finite",
-       [](RunOptions &, const std::string &v) {
-         if (v == "skip")
-           refuse(Message::notYet, "--on-nan skip");
-         oneOf("--on-nan", v, {"stop"}, "stop or skip");
-       }},
+      {"--on-nan", "stop|skip[:N]", "if a loss or gradient is not finite; skip: at most N (10) in a row", takeOnNan},
       {"--no-tuning", "", "time no algorithms of matmuls, take the library's first proposal", MARK(noTuning)},
       {"--dry-run", "", "load, verify, connect, stop", MARK(dryRun)},
       {"--check-arena", "", "poison unused memory and measure what is touched", MARK(checkArena)},

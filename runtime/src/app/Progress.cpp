@@ -65,6 +65,11 @@ StepReport StepReport::decode(const std::string &text) {
   return report;
 }
 
+bool skipsNan(const format::Manifest &manifest) {
+  const format::Tensor *count = manifest.findTensor("skipped_steps");
+  return count && count->kind == format::TensorKind::Counter;
+}
+
 StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports) {
   StepSummary summary;
   std::vector<StepReport> decoded;
@@ -97,8 +102,10 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
   summary.hasLossScale = value("loss_scale", summary.lossScale);
   const format::Tensor *scale = manifest.findTensor("loss_scale");
   summary.scales = scale && scale->kind == format::TensorKind::Counter;
+  summary.skipsNan = skipsNan(manifest);
   // An infinite norm may only be the overflowed square of a large gradient; with a loss scale the step was skipped.
-  if (summary.badRank < 0 && summary.hasGradNorm && !summary.hasLossScale && std::isnan(summary.gradNorm))
+  bool isBad = std::isnan(summary.gradNorm) || (summary.skipsNan && std::isinf(summary.gradNorm));
+  if (summary.badRank < 0 && summary.hasGradNorm && !summary.hasLossScale && isBad)
     summary.badRank = static_cast<int>(manifest.findOutput("grad_norm")->ranks.front());
   return summary;
 }
@@ -230,6 +237,8 @@ static ordered_json valuesOf(const StepSummary &s, uint64_t tokens) {
     line["grad_norm"] = s.gradNorm;
   if (s.hasLossScale)
     line["loss_scale"] = s.lossScale;
+  if (s.skipsNan)
+    line["skipped"] = s.skipped() ? 1 : 0;
   for (const auto &[name, value] : s.metrics)
     if (isOfModel(name))
       line[name] = value;
@@ -292,7 +301,9 @@ std::string Progress::lineOf(const StepSummary &s, const SaidOfSaves &saves) con
   if (s.hasGradNorm && !s.skipped())
     line += print("  |g| %.2f", s.gradNorm);
   if (s.skipped())
-    line += "  skipped: gradients overflow";
+    line += !s.isNan()                 ? "  skipped: gradients overflow"
+            : !std::isfinite(s.loss) ? "  skipped: the loss is not finite"
+                                     : "  skipped: a gradient is not finite";
   if (s.hasLossScale)
     line += print(s.skipped() ? ", loss scale %g" : "  loss scale %g", s.lossScale);
   return line + print("  %4.0f ms  ", s.ms) + rate(s.ms) + textOf(saves);

@@ -31,9 +31,12 @@ struct StepSummary {
   uint64_t step = 0;
   double loss = 0, lr = 0, gradNorm = 0, lossScale = 0, ms = 0;
   bool hasLoss = false, hasGradNorm = false, hasLossScale = false;
-  bool scales = false; ///< the loss is scaled, by a number that stays or by one that adapts, which is reported
-  /// With loss scaling gradients that are not finite: the step has written nothing.
-  bool skipped() const { return scales && hasGradNorm && !std::isfinite(gradNorm); }
+  bool scales = false;   ///< the loss is scaled, by a number that stays or by one that adapts, which is reported
+  bool skipsNan = false; ///< see skipsNan()
+  /// Gradients that are not finite, or a loss, where these write nothing.
+  bool skipped() const { return (scales || skipsNan) && hasGradNorm && !std::isfinite(gradNorm); }
+  /// Skipped for more than a loss scale that is too large.
+  bool isNan() const { return skipped() && (!scales || !std::isfinite(loss)); }
   uint64_t sentBytes = 0, peakBytes = 0;
   bool saving = false;                   ///< a rank is
   double copyMs = 0;                     ///< of the rank whose copy took longest
@@ -41,6 +44,8 @@ struct StepSummary {
   std::map<std::string, double> metrics; ///< every scalar output, as its first owner has it
   int badRank = -1;                      ///< the first whose loss is not finite
 };
+/// Whether a step whose loss or gradient is not finite writes nothing but buffers and the counter "skipped_steps".
+bool skipsNan(const format::Manifest &manifest);
 StepSummary summarize(const format::Manifest &manifest, const std::vector<std::string> &reports);
 
 /// The reports of all calls that a call of `train` makes (Manifest::calls), as one text, and the summary of each from

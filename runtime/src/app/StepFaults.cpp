@@ -1,6 +1,8 @@
 // Names the cause of a loss that is no number.
 #include "StepFaults.h"
 
+#include "par/messages/TrainMessages.h"
+
 #include <cmath>
 
 namespace par::core {
@@ -23,7 +25,15 @@ void StepFaults::warnOfNaN() const {
             core::format(textOf(Message::weightsAreNaN), bad).c_str());
 }
 
+/// Whether a step that is not finite was left out, and is not one too many.
+bool StepFaults::goesOn(const StepSummary &summary) {
+  skips = summary.isNan() && summary.skipsNan && job.options.onNan != "stop" ? skips + 1 : 0;
+  return skips > 0 && skips <= job.options.maxSkips;
+}
+
 void StepFaults::check(const StepSummary &summary, const StepRows &rows, RunSaves &saves) {
+  if (goesOn(summary))
+    return;
   // A scale below 1 is no cure: the gradients themselves overflow.
   bool exhausted = summary.skipped() && summary.hasLossScale && summary.lossScale < 1;
   if (summary.badRank >= 0 || exhausted)
@@ -65,14 +75,16 @@ void StepFaults::failNonFinite(const StepSummary &summary, const StepRows &rows,
   note += saved.empty() ? "; nothing was saved: --save DIR --save-every N keeps states to go back to"
                         : "; the last saved state is in " + saved + "; try --resume " + saved;
   std::string coordinates = manifest.mesh.empty() ? "one rank" : coordinatesOf(manifest, rank);
-  bool byGradient = std::isfinite(summary.loss) && std::isnan(summary.gradNorm);
-  throw Failure::at("step " + std::to_string(summary.step), Message::lossIsNan,
-                    byGradient ? "the gradient's norm" : "loss",
-                    byGradient || std::isnan(summary.loss) ? "NaN" : "infinite", rank, coordinates,
-                    firsts[rank].empty() ? "memory holds no other value that is not finite"
-                                         : "the first value in memory that is not finite is " + firsts[rank])
-      .note(note)
-      .exitsWith(exitNan);
+  bool byGradient = std::isfinite(summary.loss) && !std::isfinite(summary.gradNorm);
+  const char *what = byGradient ? "the gradient's norm" : "loss";
+  const char *value = std::isnan(byGradient ? summary.gradNorm : summary.loss) ? "NaN" : "infinite";
+  std::string place = "step " + std::to_string(summary.step);
+  std::string first = firsts[rank].empty() ? "memory holds no other value that is not finite"
+                                           : "the first value in memory that is not finite is " + firsts[rank];
+  auto failure = skips == 0 ? Failure::at(place, Message::lossIsNan, what, value, rank, coordinates, first)
+                            : Failure(place, say(TrainSentence::skippedAll, skips, job.options.maxSkips, what, value,
+                                                 rank, coordinates, first));
+  throw std::move(failure).note(note).exitsWith(exitNan);
 }
 
 } // namespace par::core

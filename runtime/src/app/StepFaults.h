@@ -18,11 +18,13 @@ public:
 
   double lastLoss = std::nan("");
   bool saidIgnored = false; ///< that no label of a batch counts
+  uint64_t skips = 0;       ///< steps in a row that were left out for what is not finite
 
 private:
   std::string ignoredLabels(const StepRows &rows) const;
   std::string nanInWeights() const;
   [[noreturn]] void failLossScale(const StepSummary &summary, const StepRows &rows) const;
+  bool goesOn(const StepSummary &summary);
   [[noreturn]] void failNonFinite(const StepSummary &summary, const StepRows &rows, const std::string &saved,
                                   const std::vector<std::string> &firsts) const;
 

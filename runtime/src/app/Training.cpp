@@ -53,9 +53,9 @@ public:
       if (interrupted && !options.exportTo.empty())
         progress.notExported(); // an earlier file of that name may be a whole run's
       else if (options.exportTo.ends_with(".onnx"))
-        exportModel(session, options.bundle, options.exportTo);
+        exportModel(session, options.bundle, options.exportTo, exportsAverages());
       else if (!options.exportTo.empty())
-        exportWeights(session, options.exportTo, options.maxShard);
+        exportWeights(session, options.exportTo, options.maxShard, exportsAverages());
       if (options.exportOnly)
         progress.remark("wrote   " + options.exportTo);
       trace.write(control);
@@ -69,6 +69,9 @@ public:
   }
 
 private:
+  /// Weights that were only read are averages already.
+  bool exportsAverages() const { return options.averages && job.trains() && !options.exportOnly; }
+
   void giveValues() {
     // Values that a copy of the state is to overwrite are neither computed nor read.
     bool held = goingOn.again() && job.trains() && goingOn.holdsAll();

@@ -137,7 +137,7 @@ void copyFiles(const std::vector<ModelCopy> &copies, const std::vector<PartFile>
 
 } // namespace
 
-void exportWeights(Session &session, const std::string &path, uint64_t maxShard) {
+void exportWeights(Session &session, const std::string &path, uint64_t maxShard, bool averages) {
   comm::Control &control = session.jobControl();
   std::vector<ExportedFile> files = planExport(session.manifest(), path, maxShard);
   const std::map<std::string, std::string> ofTorch{{"format", "pt"}};
@@ -152,11 +152,12 @@ void exportWeights(Session &session, const std::string &path, uint64_t maxShard)
     SafetensorsWriter writer(parts[f].name(), files[f].headers(), false, ofTorch);
     for (size_t i = 0; i < files[f].arrays.size(); ++i) {
       const auto &[header, tensor] = files[f].arrays[i];
+      const Tensor &held = averages ? averageOf(session.manifest(), *tensor) : *tensor;
       auto write = [&](uint64_t at, std::span<const std::byte> bytes) { writer.write(i, at, bytes); };
       if (contains(tensor->transposed, header.name))
-        writeTransposed(session, *tensor, header.type, files[f].path, write);
+        writeTransposed(session, held, header.type, files[f].path, write);
       else
-        writeOwned(session, *tensor, header.type, files[f].path, write);
+        writeOwned(session, held, header.type, files[f].path, write);
     }
     writer.sync();
   }
@@ -179,7 +180,7 @@ void checkModelExport(const format::Manifest &manifest, const std::string &bundl
   planCopies(manifest, bundle, path, checkData);
 }
 
-void exportModel(Session &session, const std::string &bundle, const std::string &path) {
+void exportModel(Session &session, const std::string &bundle, const std::string &path, bool averages) {
   comm::Control &control = session.jobControl();
   const format::Manifest &manifest = session.manifest();
   std::vector<ModelCopy> copies = planCopies(manifest, bundle, path, control.rank() == 0);
@@ -200,10 +201,11 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
       auto write = [&](uint64_t at, std::span<const std::byte> bytes) {
         writers.at(place.file).write(place.offset + at, bytes);
       };
+      const Tensor &held = averages ? averageOf(manifest, tensor) : tensor;
       if (place.transposed)
-        writeTransposed(session, tensor, typeAt(tensor, place), path, write);
+        writeTransposed(session, held, typeAt(tensor, place), path, write);
       else
-        writeOwned(session, tensor, typeAt(tensor, place), path, write);
+        writeOwned(session, held, typeAt(tensor, place), path, write);
     }
   for (auto &[file, writer] : writers)
     writer.sync();

@@ -166,17 +166,17 @@ void Session::forEachTensor(const std::function<void(const format::Tensor &, std
 
 void Session::initialize(const WeightStore *weights, uint64_t seed, const PickTensor &isWanted) {
   WeightStore constants = openConstants(bundle.manifest, folder);
-  auto arrayOf = [&](const format::Tensor &tensor, const format::Tensor &source) -> const StoredArray * {
-    return weights && isWeight(tensor) ? weights->find(source) : nullptr;
+  auto arrayOf = [&](const format::Tensor &source) -> const StoredArray * {
+    return weights && isWeight(source) ? weights->find(source) : nullptr;
   };
   auto startsAtZero = [&](const format::Tensor &tensor) {
-    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
+    const format::Tensor &source = beginsAs(bundle.manifest, tensor);
     return !source.value && source.init.kind == format::InitRule::Constant && source.init.a == 0 &&
-           !arrayOf(tensor, source);
+           !arrayOf(source);
   };
   auto load = [&](const format::Tensor &tensor, std::byte *to) {
-    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-    const StoredArray *array = arrayOf(tensor, source);
+    const format::Tensor &source = beginsAs(bundle.manifest, tensor);
+    const StoredArray *array = arrayOf(source);
     // Fresh parameters follow their rules; other values that the bundle knows are as it says.
     if (!array && source.value && source.kind != format::TensorKind::Parameter)
       return loadTensor(to, tensor, rank(), *constants.find(source.name), constants.place);
@@ -200,10 +200,11 @@ void Session::restore(const WeightStore &checkpoint, const PickTensor &isWanted)
   auto load = [&](const format::Tensor &tensor, std::byte *to) {
     if (tensor.kind == format::TensorKind::Constant)
       return loadTensor(to, tensor, rank(), *constants.find(tensor.name), constants.place);
-    const format::Tensor &source = sourceOf(bundle.manifest, tensor);
-    const StoredArray *array = checkpoint.find(source.name);
-    if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank());
-        !array && checkpoint.anew.count(source.name)) {
+    const format::Tensor &own = sourceOf(bundle.manifest, tensor);
+    bool isAnew = checkpoint.anew.count(own.name);
+    const format::Tensor &source = isAnew ? beginsAs(bundle.manifest, own) : own;
+    const StoredArray *array = isAnew && !isAverage(own) ? nullptr : checkpoint.find(source.name);
+    if (const format::Rectangle *part = format::rectangleOf(tensor.layout, rank()); !array && isAnew) {
       if (part)
         core::initialize(to, tensor.type, tensor.layout, *part, source.init, source.name, 0);
       return;

@@ -458,42 +458,6 @@ std::string describeUnused(const format::Manifest &manifest, const WeightStore &
 
 void checkState(const format::Manifest &manifest, const WeightStore &store) { checkStore(manifest, store, isSaved); }
 
-std::string beginThawed(const format::Manifest &manifest, WeightStore &store) {
-  std::set<std::string> kept, kinds; // parameters with a state in the store, and the states' own names
-  auto kindOf = [](const Tensor &state) { return state.name.substr(std::min(state.of.size(), state.name.size())); };
-  for (const Tensor &tensor : manifest.tensors)
-    if (tensor.kind == TensorKind::State && store.find(tensor)) {
-      kept.insert(tensor.of);
-      kinds.insert(kindOf(tensor));
-    }
-  std::set<std::string> thawed;
-  for (const Tensor &tensor : manifest.tensors) {
-    const Tensor *parameter = tensor.kind == TensorKind::State ? manifest.findTensor(tensor.of) : nullptr;
-    if (!parameter || kept.count(tensor.of) || !kinds.count(kindOf(tensor)) || !store.find(*parameter))
-      continue;
-    store.anew.insert(tensor.name);
-    thawed.insert(tensor.of);
-  }
-  if (thawed.empty())
-    return "";
-  return core::format("{}: note: states of \"{}\"{} begin at zero: {} frozen when that was saved; the others go on",
-                      store.place, *thawed.begin(),
-                      thawed.size() > 1 ? core::format(" and {} more parameters", thawed.size() - 1) : "",
-                      thawed.size() > 1 ? "they were" : "it was");
-}
-
-std::string unusedStates(const format::Manifest &manifest, const WeightStore &store) {
-  size_t unused = 0;
-  std::string first;
-  for (const auto &[name, array] : store.arrays) {
-    size_t dot = name.rfind('.');
-    if (dot == std::string::npos || manifest.findTensor(name) || !manifest.findTensor(name.substr(0, dot)))
-      continue;
-    first = unused++ ? first : name;
-  }
-  return unused ? core::format(textOf(Message::unusedStates), first, unused, unused == 1 ? "state" : "states") : "";
-}
-
 bool SavedData::intact() const {
   std::call_once(once, [this] { good = checksumOf(file->dataBytes()) == checksum; });
   return good;

@@ -2,6 +2,7 @@
 #include "ToolFixture.h"
 
 #include "par/format/Sha256.h"
+#include "par/messages/TrainMessages.h"
 
 #include <filesystem>
 #include <sys/stat.h>
@@ -48,7 +49,9 @@ TEST_F(Mistakes, ofFlags) {
        "par-run: error: --max-shard needs --export FOLDER"},
       {{"a.par", "--export", "w/", "--max-shard", "0GB"},
        "par-run: error: --max-shard takes a number of bytes above 0, KB, MB or GB, not \"0GB\""},
-      {{"a.par", "--on-nan", "skip"}, "par-run: error: --on-nan skip is not supported yet"},
+      {{"a.par", "--on-nan", "ignore"}, "par-run: error: --on-nan takes stop, skip or skip:N, not ignore"},
+      {{"a.par", "--on-nan", "skip:0"}, "par-run: error: --on-nan skip:N takes a whole number of at least 1, not 0"},
+      {{"a.par", "--ema"}, "par-run: error: --ema needs --weights SAVE, or --export F"},
       {{"a.par", "--export", "m.pt"},
        "par-run: error: --export needs a name that ends in .safetensors or .onnx, or a folder, not \"m.pt\""},
       {{"a.par", "--steps"}, "par-run: error: --steps needs N"},
@@ -643,6 +646,8 @@ TEST(Messages, eachIsQuotedByATest) {
       at = next;
   }
   for (const core::MessageText &message : core::messageTable)
+    EXPECT_NE(tests.find(longestPiece(message.text)), std::string::npos) << message.key << " is quoted by no test";
+  for (const core::MessageText &message : core::trainSentences)
     EXPECT_NE(tests.find(longestPiece(message.text)), std::string::npos) << message.key << " is quoted by no test";
 }
 

@@ -24,6 +24,8 @@ struct AttachedLoss {
   int64_t ignore = -100;
   double smoothing = 0; ///< share of every label that is spread over all classes (cross_entropy)
   int64_t shift = 0;    ///< labels are this many positions ahead along dim 1
+  std::vector<double> weights = {}; ///< of the classes (cross_entropy); empty: 1 each
+  bool soft = false;                ///< labels are the shares of all classes (cross_entropy)
 };
 
 /// One tensor of a sequence or an optional.

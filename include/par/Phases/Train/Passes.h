@@ -46,6 +46,10 @@ struct TrainOptions {
   double lossScale = 0;        ///< factor on the loss before the first step; 0: none
   bool norm = true;            ///< the step returns the norm of all gradients
   int64_t lossScaleGrowth = 0; ///< good steps until it doubles; 0: it stays
+  bool skipsNan = false;       ///< a step whose loss or gradient is not finite updates nothing
+  /// Averages of the trained weights: the share that a step keeps. None: there are none.
+  std::optional<double> averageDecay;
+  bool averageWarmup = false, averageEvaluated = false; ///< see PlanAverages
 };
 
 /// The training options of a completed plan for the model of those names; of two groups that match a parameter the

@@ -251,7 +251,7 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
     each gradient times min(1, clip / (norm + 1e-6)) (torch.nn.utils.clip_grad_norm_); the threshold is the
     hyperparameter variable `@clip`. With `value` above 0 they take each element clamped to -`@clip` and `@clip`
     (torch.nn.utils.clip_grad_value_), and the norm stays that of the unclipped gradients. Without `norm` there is no
-    result, unless `clip` needs it.
+    result, unless `clip` needs it. With `loss` the norm is infinite if the loss is not finite.
     Fails: on a negative threshold, on both, or if `@clip` is taken.
 
     Example: two gradients become
@@ -264,6 +264,7 @@ def ClipGradientsPass : Pass<"par-clip-gradients", "::mlir::ModuleOp"> {
     Option<"clip", "clip", "double", "0", "largest norm; 0: gradients are not clipped by it">,
     Option<"value", "value", "double", "0", "largest element; 0: gradients are not clipped by it">,
     Option<"norm", "norm", "bool", "true", "return the norm">,
+    Option<"loss", "loss", "bool", "false", "a loss that is not finite makes the norm infinite">,
   ];
 }
 
@@ -295,8 +296,8 @@ def SkipOverflowPass : Pass<"par-skip-overflow", "::mlir::ModuleOp"> {
     new one, if the norm of all gradients is finite, and the old one; the counter of steps does not advance either.
     Buffers are excepted, since forward writes them before there is a gradient. With `growth` above 0 `@loss_scale`
     halves after a bad step and doubles after that many consecutive good ones (Micikevicius et al. 2018, as PyTorch's
-    GradScaler), and is the step's result "loss_scale". Without `@loss_scale` nothing changes.
-    Fails: on a negative growth, or without the norm of -par-clip-gradients.
+    GradScaler), and is the step's result "loss_scale". With `count` the counter `@skipped_steps` counts bad steps.
+    Fails: on a negative growth, if `@skipped_steps` is taken, or without the norm of -par-clip-gradients.
 
     Example:
     ```
@@ -305,7 +306,36 @@ def SkipOverflowPass : Pass<"par-skip-overflow", "::mlir::ModuleOp"> {
     par.write %w2 to @w : tensor<4xf32>
     ```
   }];
-  let options = [Option<"growth", "growth", "int64_t", "2000", "good steps until the scale doubles; 0: it stays">];
+  let options = [
+    Option<"growth", "growth", "int64_t", "2000", "good steps until the scale doubles; 0: it stays">,
+    Option<"count", "count", "bool", "false", "count the steps that wrote nothing">,
+  ];
+}
+
+def AverageWeightsPass : Pass<"par-average-weights", "::mlir::ModuleOp"> {
+  let summary = "averages the weights after each step";
+  let description = [{
+    Expects: `@train` after -par-add-optimizer. Leaves: a state `@P.ema` in f32 (or the wider format of the parameter)
+    for each parameter @P that is updated, which begins as the parameter, and the counter `@averages`. The first step
+    copies the new weights, and each later one writes a + (1 - decay) (w - a), with the average a and the new weight w
+    (torch.optim.swa_utils.get_ema_multi_avg_fn). With `warmup` the decay is at most (1 + t) / (10 + t) after t steps.
+    With `eval` all other steps read the averages in place of the weights.
+    Fails: on a decay that is not from 0 to 1, or if a name is taken.
+
+    Example:
+    ```
+    %a = par.read @w.ema : tensor<4xf32>
+    %d = par.subtract %w2, %a : tensor<4xf32>
+    %s = par.multiply (%share at every element), %d : tensor<4xf32>
+    %a2 = par.add %a, %s : tensor<4xf32>
+    par.write %a2 to @w.ema : tensor<4xf32>
+    ```
+  }];
+  let options = [
+    Option<"decay", "decay", "double", "0.999", "share of the average that a step keeps">,
+    Option<"warmup", "warmup", "bool", "false", "the decay is at most (1 + t) / (10 + t)">,
+    Option<"eval", "eval", "bool", "false", "other steps read the averages">,
+  ];
 }
 
 def DecomposeOpsPass : Pass<"par-decompose-ops", "::mlir::ModuleOp"> {

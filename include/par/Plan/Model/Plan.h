@@ -84,6 +84,8 @@ struct PlanLoss {
   WithOrigin<int64_t> ignore;     ///< label that does not count (cross_entropy)
   WithOrigin<double> smoothing;   ///< share of every label that is spread over all classes (cross_entropy)
   WithOrigin<int64_t> shift;      ///< labels are this many positions ahead along dim 1
+  WithOrigin<std::vector<double>> weights; ///< of the classes (cross_entropy); empty: 1 each
+  WithOrigin<bool> soft;                   ///< labels are the shares of all classes (cross_entropy)
 };
 
 /// Learning rate at step t (from 1): peak * min(1, t / warmup), then the decay. With cosine and t > warmup:
@@ -133,6 +135,13 @@ struct PlanTie {
   PatternWithOrigin name, owner;
 };
 
+/// Averages of the weights after each step: a' = decay a + (1 - decay) w.
+struct PlanAverages {
+  WithOrigin<double> decay;
+  WithOrigin<bool> warmup;    ///< the decay is at most (1 + t) / (10 + t) after t averages
+  WithOrigin<bool> evaluated; ///< evaluations are of the averages
+};
+
 struct PlanTrain {
   Origin origin;
   PlanLoss loss;
@@ -145,6 +154,8 @@ struct PlanTrain {
   std::vector<PlanGroup> groups;
   WithOrigin<std::optional<double>> clip; ///< largest global norm; none: no clipping
   WithOrigin<bool> clipsValues;           ///< `clip` is the largest element instead
+  std::optional<PlanAverages> averages;   ///< `ema`
+  WithOrigin<bool> skipsNan;              ///< `on_nan: skip`: a step whose loss or gradient is NaN updates nothing
 };
 
 /// One rule of `shard`.

@@ -146,18 +146,22 @@ FailureOr<Value> GraphImporter::attachLoss() {
     emitWarning(fileLoc) << "cross_entropy takes the last dim of \"" << output->name << "\", " << type
                          << ", for its classes; if they are dim 1, as in PyTorch, permute the output in the module, or "
                             "compute the loss there (train: {})";
-  auto labelType = classes ? RankedTensorType::get(type.getShape().drop_back(), builder.getI64Type()) : type;
+  if (!loss.weights.empty() && int64_t(loss.weights.size()) != type.getShape().back())
+    return error() << "train.loss.class_weights is " << loss.weights.size() << " numbers, and \"" << output->name
+                   << "\" has " << type.getShape().back() << " classes";
+  bool indices = classes && !loss.soft;
+  auto labelType = indices ? RankedTensorType::get(type.getShape().drop_back(), builder.getI64Type()) : type;
   Location loc = makeLocation(context, {"train.loss", "", "train.loss", "", 0});
   // Labels have the output's batch dim.
   int64_t batchDim = batchDimOf(*output, labelType.getShape());
   if (failed(checkLabelBatch(*output, type, batchDim, labelType.getRank())))
     return failure();
   Value labels =
-      addInput(loss.labels, classes ? onnx::ElementType::I64 : output->type, labelType, std::max<int64_t>(batchDim, 0))
+      addInput(loss.labels, indices ? onnx::ElementType::I64 : output->type, labelType, std::max<int64_t>(batchDim, 0))
           .computed;
   if (loss.shift != 0) {
     // Position i of the scores predicts label i + shift.
-    if (loss.shift < 0 || labelType.getRank() < 2 || loss.shift >= labelType.getDimSize(1))
+    if (loss.shift < 0 || labelType.getRank() < (loss.soft ? 3 : 2) || loss.shift >= labelType.getDimSize(1))
       return error() << "train.loss.shift is " << loss.shift << ", the labels are " << labelType;
     auto part = [&](Value value, int64_t start) -> Value {
       auto own = cast<RankedTensorType>(value.getType());
@@ -170,6 +174,10 @@ FailureOr<Value> GraphImporter::attachLoss() {
     scores = part(scores, 0);
     labels = part(labels, loss.shift);
   }
+  if (classes && loss.soft)
+    return buildSoftCrossEntropyMean(builder, loc, scores, labels, loss.smoothing, loss.weights);
+  if (classes && !loss.weights.empty())
+    return buildWeightedCrossEntropyMean(builder, loc, scores, labels, loss.ignore, loss.smoothing, loss.weights);
   if (classes)
     return buildCrossEntropyMean(builder, loc, scores, labels, loss.ignore, loss.smoothing);
   if (loss.kind == "bce")

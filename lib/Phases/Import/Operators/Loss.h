@@ -10,6 +10,15 @@ namespace par {
 /// classes.
 mlir::Value buildCrossEntropyMean(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value logits, mlir::Value labels,
                                   int64_t ignore, double smoothing = 0);
+/// The same with a weight for each class, as PyTorch has it: the sum of weighted losses divided by the sum of the
+/// labels' weights. Evenly spread shares of `smoothing` have the weight of their class.
+mlir::Value buildWeightedCrossEntropyMean(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value logits,
+                                          mlir::Value labels, int64_t ignore, double smoothing,
+                                          llvm::ArrayRef<double> weights);
+/// Labels are shares of all classes, in the last dim: the sum of shares times weights times -log p, divided by the
+/// number of labels. `weights` may be empty.
+mlir::Value buildSoftCrossEntropyMean(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value logits,
+                                      mlir::Value labels, double smoothing, llvm::ArrayRef<double> weights);
 /// Losses of single tokens, or their sum over everything.
 mlir::Value buildCrossEntropy(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value logits, mlir::Value labels,
                               int64_t ignore, double smoothing = 0);

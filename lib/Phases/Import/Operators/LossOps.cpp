@@ -3,6 +3,8 @@
 #include "Loss.h"
 #include "Operands.h"
 
+#include <numeric>
+
 namespace par {
 
 using namespace mlir;
@@ -76,6 +78,65 @@ Value buildCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Valu
   Type element = cast<RankedTensorType>(sum.getType()).getElementType();
   Value count = buildTotal(builder, loc, buildConvert(builder, loc, counts, element));
   return DivideOp::create(builder, loc, sum, count);
+}
+
+/// The weights as a constant in the last dim of scores of these dims.
+static Term spreadWeights(Term scores, ArrayRef<double> weights) {
+  SmallVector<APFloat> numbers;
+  auto type = cast<FloatType>(scores.getType().getElementType());
+  for (double weight : weights) {
+    bool inexact = false;
+    numbers.emplace_back(weight).convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  }
+  auto table = RankedTensorType::get({static_cast<int64_t>(weights.size())}, type);
+  return scores.with(ConstantOp::create(scores.getBuilder(), scores.getLoc(), DenseElementsAttr::get(table, numbers)));
+}
+
+/// At least f32, as the op's losses are.
+static Value widenScores(OpBuilder &builder, Value logits) {
+  if (getElementTypeOrSelf(logits).getIntOrFloatBitWidth() >= 32)
+    return logits;
+  return buildConvert(builder, logits.getLoc(), logits, builder.getF32Type());
+}
+
+Value buildWeightedCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Value labels, int64_t ignore,
+                                    double smoothing, ArrayRef<double> weights) {
+  takeApart(logits, labels);
+  Term scores(builder, loc, widenScores(builder, logits)), names = scores.with(labels);
+  int64_t last = scores.getType().getRank() - 1, classes = scores.getShape().back();
+  auto tokens = scores.getType().clone(scores.getShape().drop_back());
+  auto hard = CrossEntropyOp::create(builder, loc, TypeRange{tokens, tokens}, scores, labels, ignore);
+  Term table = spreadWeights(scores, weights), counts = names.compare(Predicate::ne, double(ignore));
+  Value index = counts.select(names, names.splat(0));
+  Term own = scores.with(GatherOp::create(builder, loc, table, index, 0));
+  own = counts.select(own, own.splat(0));
+  Term losses = own * scores.with(hard.getLoss());
+  if (smoothing != 0) {
+    // The sum over classes of w (lse - z).
+    double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+    Term spread = table.broadcast({last}, scores.getShape());
+    Term even = scores.with(hard.getLse()) * all - (scores * spread).reduce(ReduceKind::sum, last);
+    losses = losses * (1 - smoothing) + counts.select(even, even.splat(0)) * (smoothing / double(classes));
+  }
+  return DivideOp::create(builder, loc, buildTotal(builder, loc, losses), buildTotal(builder, loc, own));
+}
+
+Value buildSoftCrossEntropyMean(OpBuilder &builder, Location loc, Value logits, Value labels, double smoothing,
+                                ArrayRef<double> weights) {
+  Term scores(builder, loc, widenScores(builder, logits));
+  int64_t last = scores.getType().getRank() - 1, classes = scores.getShape().back();
+  Term shares = scores.with(labels).convert(scores.getType().getElementType());
+  if (smoothing != 0)
+    shares = shares * (1 - smoothing) + smoothing / double(classes);
+  if (!weights.empty())
+    shares = shares * spreadWeights(scores, weights).broadcast({last}, scores.getShape());
+  // Only its log sum e^z is read, for which any label will do.
+  auto tokens = scores.getType().clone(scores.getShape().drop_back());
+  Value first = buildSplat(builder, loc, RankedTensorType::get(tokens.getShape(), builder.getI64Type()), 0);
+  auto sums = CrossEntropyOp::create(builder, loc, TypeRange{tokens, tokens}, scores, first, -100);
+  Term losses = shares.reduce(ReduceKind::sum, last) * scores.with(sums.getLse()) -
+                (shares * scores).reduce(ReduceKind::sum, last);
+  return buildMean(builder, loc, losses);
 }
 
 namespace {

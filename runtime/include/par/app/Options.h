@@ -54,8 +54,11 @@ struct RunOptions {
   uint64_t traceFirst = 1, traceLast = 10; ///< steps of --trace
   uint64_t saveEvery = 0, keep = 2, logEvery = 0;
   std::map<std::string, double> set;
-  bool fed = false;  ///< a session: its caller gives the batches, and says how long
-  bool here = false; ///< of one rank, in its caller's process
+  bool averages = false;  ///< --ema: results are of the averaged weights
+  std::string onNan;      ///< "stop" or "skip"; empty: as the bundle was compiled
+  uint64_t maxSkips = 10; ///< steps in a row that may be skipped
+  bool fed = false;       ///< a session: its caller gives the batches, and says how long
+  bool here = false;      ///< of one rank, in its caller's process
   bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false,
        verbose = false, json = false;
 };

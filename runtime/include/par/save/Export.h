@@ -11,9 +11,10 @@ bool isExportFile(const std::string &path);
 bool isExportFolder(const std::string &path);
 
 /// Collective. Writes all parameters, frozen ones and buffers whole into one safetensors file, every rank its own
-/// rectangles. Into a folder as save_pretrained of transformers does: model.safetensors, or, where that has more than
+/// rectangles. With `averages` parameters that have an average have its values. Into a folder as save_pretrained of
+/// transformers does: model.safetensors, or, where that has more than
 /// `maxShard` bytes, several files and model.safetensors.index.json.
-void exportWeights(Session &session, const std::string &path, uint64_t maxShard);
+void exportWeights(Session &session, const std::string &path, uint64_t maxShard, bool averages);
 
 /// Throws Failure where the folder has files of weights that a reader would take for those that an export writes.
 void checkFolderExport(const format::Manifest &manifest, const std::string &folder, uint64_t maxShard);
@@ -26,6 +27,6 @@ void checkModelExport(const format::Manifest &manifest, const std::string &bundl
 /// Collective. Writes the model file that `bundle` was compiled from to `path`, with the weights as they are now;
 /// files of weights beside the model are written beside `path`. Throws Failure if the model is not there or not the
 /// compiled one, or the copy would lie on the model itself. A file that bears its name is complete.
-void exportModel(Session &session, const std::string &bundle, const std::string &path);
+void exportModel(Session &session, const std::string &bundle, const std::string &path, bool averages);
 
 } // namespace par::core

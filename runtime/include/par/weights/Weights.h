@@ -145,6 +145,14 @@ const format::Rectangle *ownedPart(const format::Tensor &tensor, uint32_t rank);
 /// The tensor under whose name a value is stored: for a copy the one that it copies.
 const format::Tensor &sourceOf(const format::Manifest &manifest, const format::Tensor &tensor);
 
+/// The tensor whose initial value a tensor has: for an average its parameter; for a copy the one that it copies.
+const format::Tensor &beginsAs(const format::Manifest &manifest, const format::Tensor &tensor);
+/// The average of a parameter that the bundle keeps one of; else the tensor itself.
+const format::Tensor &averageOf(const format::Manifest &manifest, const format::Tensor &tensor);
+bool isAverage(const format::Tensor &tensor);
+/// Puts the averages of a save in the place of the weights. Throws Failure if it holds none.
+void takeAverages(WeightStore &store);
+
 /// All elements of an array in their order, its pieces put together.
 std::vector<std::byte> assemble(const StoredArray &array);
 
@@ -168,9 +176,10 @@ std::string hintAtPrefix(const format::Manifest &manifest, const WeightStore &st
 std::string describeUnused(const format::Manifest &manifest, const WeightStore &store);
 /// The same for all that stands in a checkpoint, which a run goes on from: in the bundle's own types.
 void checkState(const format::Manifest &manifest, const WeightStore &store);
-/// Has states begin by their rules that a checkpoint lacks as it was saved while their parameters were frozen: those
-/// have no state there, and others have these. Says so; "" where there is none.
-std::string beginThawed(const format::Manifest &manifest, WeightStore &store);
+/// Has states begin by their rules that a checkpoint lacks: of parameters that were frozen when it was saved, of
+/// another optimizer than the save's, and averages. The count of steps begins again with the optimizer's states if
+/// the checkpoint has none of them. Says so, a line each; "" where it lacks none.
+std::string beginAnew(const format::Manifest &manifest, WeightStore &store);
 /// States of another optimizer in a checkpoint, as a sentence; "" for none.
 std::string unusedStates(const format::Manifest &manifest, const WeightStore &store);
 
