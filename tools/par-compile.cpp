@@ -1,4 +1,5 @@
 // ONNX model and plan to a bundle.
+#include "par/Base/HostCores.h"
 #include "par/Driver/Compile.h"
 #include "par/Plan/Language/Schema.h"
 #include "par/Report/PrintDiagnostic.h"
@@ -201,6 +202,7 @@ static bool limitThreads(const Arguments &arguments) {
     errs() << "par-compile: error: --threads takes a number from 1, found \"" << arguments.last("--threads") << "\"\n";
     return false;
   }
+  coresOfHost(); // predictions are of all of them
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) // more cores than the set has places for: none is left out
     return true;

@@ -1,5 +1,7 @@
 // Finds hardware files, and which ranks of a group share hosts and wider units.
 #include "par/Base/Hardware.h"
+
+#include "par/Base/HostCores.h"
 #include "par/format/PlainFile.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -55,7 +57,7 @@ llvm::Expected<Hardware> Hardware::find(StringRef nameOrPath) {
 Hardware Hardware::onThisHost() const {
   Hardware here = *this;
   if (cores == HostCores)
-    here.cores = llvm::hardware_concurrency().compute_thread_count();
+    here.cores = coresOfHost();
   return here;
 }
 

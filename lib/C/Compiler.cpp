@@ -58,7 +58,9 @@ static ParResult *run(const CompileOptions &options) {
 }
 
 /// Whether the caller's structure has the fields that came after the first version.
-static bool hasPlugins(const ParCompileOptions &options) { return options.size >= sizeof(ParCompileOptions); }
+static bool hasPlugins(const ParCompileOptions &options) {
+  return options.size >= offsetof(ParCompileOptions, plugin_count) + sizeof options.plugin_count;
+}
 
 /// The error in the options of a call; null if there is none.
 static const char *checkOptions(const ParCompileOptions *options) {
@@ -137,7 +139,7 @@ ParResult *par_what_if(const ParCompileOptions *options, const char *const *chan
   CompileOptions wanted = readOptions(*options);
   wanted.check = true; // no bundle is written
   wanted.whatIf.assign(changes, changes + change_count);
-  return run(wanted);
+  return runWithPlugins(*options, wanted);
 }
 
 ParResult *par_list(const char *model, const char *kind) {

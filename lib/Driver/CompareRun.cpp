@@ -150,10 +150,11 @@ static int compilePair(const CompileOptions &options, DiagnosticSink sink,
   if (!model)
     return WrongInput;
   Comparison comparison(model, options, sink);
-  if (int code = comparison.add(pair.first, pair.before.emplace()))
-    return code;
-  if (int code = comparison.add(pair.second, pair.after.emplace()))
-    return code;
+  for (auto [text, facts] : {std::pair(&pair.first, &pair.before), std::pair(&pair.second, &pair.after)})
+    if (int code = comparison.add(*text, facts->emplace())) {
+      facts->reset();
+      return code;
+    }
   return mayWarn(options, findings, sink) ? Done : WrongInput;
 }
 

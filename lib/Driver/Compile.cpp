@@ -111,10 +111,11 @@ static std::string checkFlags(const CompileOptions &options) {
     return "--stop-after takes one of " + join(phaseNames(), ", ") + ", found \"" + options.stopAfter + "\"";
   if (options.list && !listNames(NameTable(), *options.list))
     return "--list takes params, modules, nodes or inputs, found \"" + *options.list + "\"";
-  bool more = !options.plans.empty() || options.json || printingFlag(options, {"--open", options.open});
+  bool more = !options.plans.empty() || options.json || printingFlag(options, {"--open", options.open}) ||
+              options.fit || options.searches || options.check || !options.output.empty() ||
+              !options.settings.empty() || !options.also.empty() || options.onnxSharding || options.withWeights;
   if (options.checkDevices && more)
-    return "--check-onnx-devices reads only the model and prints what it finds; leave out plans and other flags that "
-           "print";
+    return "--check-onnx-devices reads only the model and prints what it finds; leave out plans and other flags";
   if (const char *flag = besideJson(options))
     return std::string("--json prints all facts as one object; leave out ") + flag + ", which prints another text";
   if (const char *flag = besideFamily(options))

@@ -249,7 +249,7 @@ int CompileRun::compileModel() {
   if (compiled.failed)
     return faulty ? Bug : WrongInput;
   if (options.emitOnnx)
-    return emitOnnx(options, *model, compiled, out, sink);
+    return mayWarn(options, findings, sink) ? emitOnnx(options, *model, compiled, out, sink) : int(WrongInput);
   if (!compiled.bundle)
     return printIR(*compiled.module, options.verbose, out);
   return finish(compiled);

@@ -1,6 +1,7 @@
 // The flags about ONNX's multi-device annotations, from the model's file to lines and files.
 #include "OnnxDevices.h"
 
+#include "Warnings.h"
 #include "par/Compiler/Model.h"
 #include "par/format/Printable.h"
 
@@ -33,6 +34,8 @@ std::string checkDeviceFlags(const CompileOptions &options) {
     return "--emit=onnx writes a model: say where, -o FILE.onnx";
   if (options.emitOnnx && options.check)
     return "--emit=onnx writes a model, --check writes nothing; leave out one of them";
+  if (options.emitOnnx && (!options.stopAfter.empty() || options.printPlan || options.list))
+    return "--emit=onnx writes a model and prints nothing; leave out --stop-after, --print-plan or --list";
   bool several = options.fit || options.searches || options.compare || !options.whatIf.empty() || !options.also.empty();
   if (options.onnxSharding && several)
     return "--onnx-sharding is for one plan; write it with --write-plan=F and give F to a search, a comparison or "
@@ -43,8 +46,13 @@ std::string checkDeviceFlags(const CompileOptions &options) {
 }
 
 int checkOnnxDevices(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink) {
-  std::shared_ptr<const Model> model = readModel(options.model, sink);
-  if (!model || report(model->graph, sink))
+  std::vector<CompileDiagnostic> findings;
+  auto keep = [&](const CompileDiagnostic &finding) {
+    findings.push_back(finding);
+    sink(finding);
+  };
+  std::shared_ptr<const Model> model = readModel(options.model, keep);
+  if (!model || report(model->graph, keep) || !mayWarn(options, findings, sink))
     return WrongInput;
   if (options.quiet)
     return Done;

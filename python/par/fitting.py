@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, Optional,
-                    Sequence, Sized, Union)
+                    Sequence, Union)
 
 from .bars import Bar
 from .errors import Error
@@ -126,22 +126,31 @@ class _End:
 
 def _passes(batches: Iterable[Any], epochs: Optional[int], skipped: int) -> Generator[Any, None, None]:
     """The batches of all passes but the first `skipped` ones, with an _End after each pass. An iterator gives one."""
-    length = len(batches) if isinstance(batches, Sized) else 0
+    length = _length(batches) if skipped else 0
     epoch = skipped // length if length else 0
     skipped -= epoch * length
     while epochs is None or epoch < epochs:
         _set_epoch(batches, epoch)
-        empty = True
+        empty, left_out = True, False
         for batch in batches:
-            empty = False
+            empty, left_out = False, skipped > 0
             if skipped == 0:
                 yield batch
             else:
                 skipped -= 1
         epoch += 1
-        yield _End()
+        if not left_out:  # a pass that was left out whole has no end, either
+            yield _End()
         if empty or iter(batches) is batches:
             return
+
+
+def _length(batches: Any) -> int:
+    """The number of batches of a pass; 0 where it is not known, as of a DataLoader over an iterable data set."""
+    try:
+        return len(batches)
+    except TypeError:
+        return 0
 
 
 def _set_epoch(batches: Any, epoch: int) -> None:

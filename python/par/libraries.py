@@ -8,7 +8,7 @@ from typing import Any
 from .errors import Error
 
 COMPILER = "lib/libpar-compiler.so"
-COMPILER_ABI = 2  # of include/par/C/Compiler.h
+COMPILER_ABI = 3  # of include/par/C/Compiler.h
 CHECK, CHECK_PHASES, WITH_WEIGHTS = 1, 2, 4
 RUNTIME = "lib/libpar-runtime.so"
 RUNTIME_ABI = 1  # of runtime/include/par/api/par.h

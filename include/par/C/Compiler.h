@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define PAR_COMPILER_ABI 2
+#define PAR_COMPILER_ABI 3
 
 /* An error or a warning and its place. Fields that do not apply are zero or NULL. */
 typedef struct ParFinding {

@@ -150,8 +150,11 @@ bool HeldStates::completeSettled(const format::Bundle &bundle, const Boundary &b
   bool receives = std::find(lacking.begin(), lacking.end(), control.rank()) != lacking.end();
   std::span<std::byte> room = receives ? kept.ownMemory().beginSpare() : std::span<std::byte>();
   std::vector<std::string> rooms = control.allGather("room", receives && room.empty() ? "" : "1");
-  if (std::count(rooms.begin(), rooms.end(), "1") < static_cast<std::ptrdiff_t>(rooms.size()))
+  if (std::count(rooms.begin(), rooms.end(), "1") < static_cast<std::ptrdiff_t>(rooms.size())) {
+    for (uint32_t rank : lacking) // some have dropped what they had to make room
+      held[rank].settled.reset();
     return false;
+  }
   for (size_t i = 0; i < lacking.size(); ++i)
     sendCopy(control, kept, boundary, lacking[i], ways[i], room, nullptr);
   if (receives)

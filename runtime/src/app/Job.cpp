@@ -242,6 +242,8 @@ void openInitialValues(Job &job, bool checkData) {
     takeOrder(job);
   } else if (!options.weights.empty()) {
     job.weights = openWeights(options, job.bundle.manifest, job.name, job.remark);
+    if (job.start)
+      job.start->note(job.remark);
     if (options.averages && (!job.trains() || options.exportOnly))
       takeAverages(*job.weights);
   } else if (!options.init) {

@@ -3,11 +3,15 @@
 
 namespace par::core {
 
+/// A rank that copies more would come so late that it counts as lost, or be ended before.
+static constexpr uint64_t maxSettledBytes = 256 << 20;
+
 // Ranks that are together have shares of the state only, mirrors are of common boundaries, and under --shrink another
 // start may have another layout.
 SettledState::SettledState(const Job &job, Session &session, KeptState &kept, const comm::Placing &placing)
     : bundle(job.bundle), session(session), kept(kept), hostOf(placing.hostOf),
-      isUsed(kept.keeps() && !kept.together() && !job.options.mirror && placing.memories.empty()) {}
+      isUsed(kept.keeps() && !kept.together() && !job.options.mirror && !job.options.spares &&
+             placing.memories.empty() && kept.bytes() <= maxSettledBytes) {}
 
 void SettledState::note(const std::optional<Boundary> &boundary) {
   noted = boundary;

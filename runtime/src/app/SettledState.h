@@ -3,7 +3,8 @@
 //
 // Ranks that are not together copy it at that moment, beside the two copies of KeptState, and the ranks go on there if
 // those that lack it can be given it by replicas; if not, at a boundary of the two copies. These stay as they are, and
-// nothing depends on the third one: its memory is taken then, if there is some.
+// nothing depends on the third one: its memory is taken then, if there is some. Larger states are not copied so, nor
+// any beside spares, which take the places of ranks that are late.
 #pragma once
 
 #include "HeldStates.h"

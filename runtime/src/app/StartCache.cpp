@@ -1,3 +1,4 @@
+// Finds, checks, reads and writes the file of a start, and makes room in its folder.
 #include "StartCache.h"
 
 #include "par/app/Job.h"
@@ -6,6 +7,7 @@
 #include "par/files/FileIdentity.h"
 #include "par/format/Sha256.h"
 #include "par/messages/Failure.h"
+#include "par/save/Export.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -35,10 +37,23 @@ std::string_view textOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
 }
 
+/// None where one of them cannot be looked at: who needs it says so.
+std::vector<std::string> modelFilesOf(const Job &job) {
+  try {
+    return filesOfModel(job.bundle.manifest, job.name);
+  } catch (const Failure &) {
+    return {};
+  }
+}
+
 /// Files from which the job's weights come, or none where they are more than plain files: an index or a save names
 /// others, and which these are is known only when it is read.
 std::vector<std::string> sourcesOf(const Job &job) {
-  std::vector<std::string> files = filesOfModel(job.bundle.manifest, job.name);
+  std::vector<std::string> files;
+  if (format::lists(job.bundle.manifest, format::weightsFile))
+    files = {(fs::path(job.name) / format::weightsFile).string()};
+  else
+    files = modelFilesOf(job);
   for (const std::string &path : job.options.weights) {
     std::error_code ignored;
     if (path.ends_with(".json") || fs::is_directory(path, ignored))
@@ -80,7 +95,8 @@ bool makeFolder(const std::string &folder) {
   return isOnlyOurs(folder) && fs::is_directory(folder, error);
 }
 
-/// Removes files that were not used for a week, and the oldest beyond 8 GiB with `coming` bytes. Returns whether these fit.
+/// Removes files that were not used for a week, and the oldest beyond 8 GiB with `coming` bytes. Returns whether these
+/// fit.
 bool makeRoom(const std::string &folder, uint64_t coming) {
   constexpr uint64_t most = uint64_t(8) << 30;
   constexpr auto week = std::chrono::hours(24 * 7);
@@ -101,7 +117,7 @@ bool makeRoom(const std::string &folder, uint64_t coming) {
   return true;
 }
 
-/// Where the state of a program lies in its arena, and which tensors are in it.
+/// The place of a program's state in its arena, and the tensors in it.
 struct StateMap {
   std::vector<std::string> tensors;
   std::vector<std::pair<uint64_t, uint64_t>> pages; ///< [begin, end) from the arena's begin, ascending, apart
@@ -120,7 +136,7 @@ std::vector<bool> writtenBuffers(const format::Program &program) {
   return written;
 }
 
-/// Of the tensors that `weights` gives values. Empty where a run may have changed one, or one lies elsewhere.
+/// That of the tensors which `weights` gives values. Empty where a run may have changed one, or one lies elsewhere.
 StateMap mapOf(const Session &session, const WeightStore &weights) {
   const format::Program &program = session.onProgram().program();
   auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -164,8 +180,8 @@ std::string StartCache::path() const {
 std::shared_ptr<StartCache> StartCache::open(const Job &job, std::string &remark) {
   const RunOptions &options = job.options;
   int64_t now = nanosecondsNow();
-  if (options.cache.empty() || !options.here || options.init || !options.resume.empty() || job.device() != "cpu" ||
-      job.bundle.manifest.ranks.size() != 1 || !job.predicts())
+  if (options.cache.empty() || !options.here || options.init || options.averages || !options.resume.empty() ||
+      job.device() != "cpu" || job.bundle.manifest.ranks.size() != 1 || !job.predicts())
     return nullptr;
   std::vector<std::string> sources = sourcesOf(job);
   if (sources.empty())
@@ -173,8 +189,8 @@ std::shared_ptr<StartCache> StartCache::open(const Job &job, std::string &remark
   std::string folder = (fs::path(options.cache) / "starts").string();
   if (!makeFolder(folder)) {
     remark =
-        format("{}: note: no start is kept there: it must be a folder that only its user writes; chmod go-w it, or "
-               "name another folder in --cache or PAR_CACHE",
+        format("{}: note: no start is kept there: it must be a folder that its user can make and that only its user "
+               "writes; chmod go-w it, or name another folder in --cache or PAR_CACHE",
                folder);
     return nullptr;
   }
@@ -220,7 +236,7 @@ void StartCache::keep(const Session &session, const Job &job, const std::functio
     return;
   std::string tensors = json(map.tensors).dump();
   std::vector<Block> blocks = {{tensorsBlock, std::as_bytes(std::span(tensors))},
-                               {remarkBlock, std::as_bytes(std::span(job.remark))}};
+                               {remarkBlock, std::as_bytes(std::span(saidOfWeights))}};
   for (const auto &[begin, end] : map.pages)
     blocks.push_back(
         {std::string(statePrefix) + std::to_string(begin), {session.onDevice().arenas().dev + begin, end - begin}});

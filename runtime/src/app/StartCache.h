@@ -3,13 +3,13 @@
 #pragma once
 
 #include "par/files/BlockFile.h"
-#include "par/session/Session.h"
 
 namespace par::core {
 
 struct Job;
+class Session;
 
-/// Of a job of one rank on the CPU, in this process, whose weights come from plain files. The file depends on the
+/// For a job of one rank on the CPU, in this process, whose weights come from plain files. The file depends on the
 /// bundle, on the identities of these files, and on processor, library and threads.
 class StartCache {
 public:
@@ -21,6 +21,8 @@ public:
   bool isFilled() const { return file.has_value(); }
   /// Lines for the user from the start that wrote the file.
   std::string remark() const;
+  /// The line about the weights that were read, which is kept with them.
+  void note(const std::string &said) { saidOfWeights = said; }
   /// Gives all tensors their values. Only if it is filled.
   void give(Session &session, uint64_t seed) const;
 
@@ -38,6 +40,7 @@ private:
   std::vector<std::string> sources; ///< files of weights
   std::string facts;                ///< empty: a file of weights is too new for them
   std::optional<BlockFile> file;
+  std::string saidOfWeights;
   bool isOver = false;
 };
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <random>
 
 namespace par::core {
 
@@ -27,7 +28,7 @@ static uint64_t paged(uint64_t bytes) {
 
 static std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// What comes before the blocks. Where they begin depends on its length: `first` is a page that is far enough.
+/// The bytes before the blocks, which begin at `first`: a page that is far enough for these.
 static std::string headOf(const std::string &facts, const std::vector<Block> &blocks, uint64_t first) {
   json entries = json::array();
   for (const Block &block : blocks) {
@@ -48,7 +49,8 @@ void writeBlocks(const std::string &path, const std::string &facts, const std::v
   for (const Block &block : blocks)
     first += anEntry + aByte * block.name.size();
   std::string head = headOf(facts, blocks, first = paged(first));
-  std::string part = format("{}.{}.part", path, getpid());
+  // Several processes, of several machines where the folder is shared, may write the same file at once.
+  std::string part = format("{}.{}-{}.part", path, getpid(), std::random_device{}());
   try {
     FileWriter writer(part, /*create=*/true);
     ::chmod(part.c_str(), S_IRUSR | S_IWUSR);

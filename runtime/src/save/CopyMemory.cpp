@@ -1,6 +1,8 @@
 // Memory with two copies of a state.
 #include "CopyMemory.h"
 
+#include "FreeMemory.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -121,6 +123,10 @@ std::optional<Boundary> CopyMemory::spareBoundary() const {
 
 std::span<std::byte> CopyMemory::beginSpare() {
   dropSpare();
+  // The ranks of a host take theirs at once, and short memory ends processes: it is no error of fallocate.
+  constexpr uint64_t share = 16;
+  if (freeMemory() / share < bytes)
+    return {};
   auto begin = static_cast<off_t>(sizeFor(bytes, spare)), end = static_cast<off_t>(sizeFor(bytes, spare + 1));
   if (fallocate(descriptor, 0, begin, end - begin) != 0)
     return {};

@@ -1,4 +1,5 @@
 // Copies the parts of the state that a rank saves, and writes them into one file with a checksum of its data.
+#include "FreeMemory.h"
 #include "RankFile.h"
 
 #include "par/files/Checksum.h"
@@ -73,17 +74,6 @@ private:
   size_t filled = 0;
   uint64_t at = 0;
 };
-
-/// Bytes that processes of this host can still get, by /proc/meminfo; all where it does not say.
-uint64_t freeMemory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  uint64_t kib;
-  for (std::string line; file >> name >> kib; std::getline(file, line))
-    if (name == "MemAvailable:")
-      return kib << 10;
-  return ~uint64_t(0);
-}
 
 } // namespace
 
