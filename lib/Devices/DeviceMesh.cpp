@@ -83,8 +83,8 @@ static std::vector<std::string> axesOf(const Coordinates &coordinates) {
   return axes;
 }
 
-/// The coordinates of one device, `dp=0,tp=1`.
-static std::optional<Coordinates> readName(StringRef name) {
+/// The coordinates of one device, `dp=0,tp=1`, each below the number of devices.
+static std::optional<Coordinates> readName(StringRef name, int64_t devices) {
   SmallVector<StringRef> parts;
   name.split(parts, ',');
   Coordinates coordinates;
@@ -93,7 +93,7 @@ static std::optional<Coordinates> readName(StringRef name) {
     int64_t coordinate = 0;
     bool isAxis =
         !axis.empty() && axis.size() <= 64 && all_of(axis, [](char c) { return isAlnum(c) || c == '_' || c == '-'; });
-    if (!isAxis || at.getAsInteger(10, coordinate) || coordinate < 0)
+    if (!isAxis || at.getAsInteger(10, coordinate) || coordinate < 0 || coordinate >= devices)
       return std::nullopt;
     coordinates.push_back({axis.str(), coordinate});
   }
@@ -142,7 +142,7 @@ std::optional<DeviceMesh> meshOfNames(const onnx::DeviceConfiguration &configura
                                       ArrayRef<std::vector<int64_t>> groups) {
   std::vector<Coordinates> coordinates;
   for (const std::string &name : configuration.names) {
-    auto at = readName(name);
+    auto at = readName(name, configuration.names.size());
     if (!at || (!coordinates.empty() && axesOf(*at) != axesOf(coordinates.front())))
       return std::nullopt;
     coordinates.push_back(std::move(*at));
@@ -153,9 +153,10 @@ std::optional<DeviceMesh> meshOfNames(const onnx::DeviceConfiguration &configura
   for (const auto &at : coordinates)
     for (size_t axis = 0; axis < sizes.size(); ++axis)
       sizes[axis] = std::max(sizes[axis], at[axis].second + 1);
-  int64_t product = 1;
-  for (int64_t size : sizes)
-    product = std::min<int64_t>(product * std::min<int64_t>(size, 1 << 16), int64_t(1) << 32);
+  int64_t places = 1, devices = coordinates.size();
+  for (int64_t size : sizes) // each at most the number of devices, so that the bound keeps the next step in 64 bits
+    if ((places *= size) > devices)
+      return std::nullopt;
   std::map<int64_t, int64_t> deviceAt; // by the place in the whole mesh
   for (auto [device, at] : enumerate(coordinates)) {
     int64_t place = 0;
@@ -163,8 +164,10 @@ std::optional<DeviceMesh> meshOfNames(const onnx::DeviceConfiguration &configura
       place = place * sizes[axis] + at[axis].second;
     deviceAt[place] = device;
   }
+  if (places != devices || int64_t(deviceAt.size()) != places)
+    return std::nullopt;
   auto order = numberingOf(coordinates, sizes);
-  if (product != int64_t(coordinates.size()) || int64_t(deviceAt.size()) != product || !order)
+  if (!order)
     return std::nullopt;
   DeviceMesh mesh;
   mesh.members.resize(groups.size());

@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 
 #include <map>
 #include <set>
@@ -49,7 +50,8 @@ private:
   bool writeRules();
   bool writeRule(size_t node, const std::string &pattern, const Rule &rule,
                  function_ref<bool(const PatternMatches &)> isMeant);
-  std::string cutOf(size_t stage) const;
+  std::optional<std::string> cutOf(size_t stage);
+  bool findCuts();
   void writeHead();
 
   int64_t rankOf(StringRef tensor) const;
@@ -64,6 +66,7 @@ private:
   StringMap<Rule> parameters, values; ///< by tensor
   std::map<size_t, Rule> inputs;      ///< by the input's number
   std::optional<PlanAxes> batchAxes;
+  std::vector<std::string> cuts; ///< in quotes, of stages after the first
   std::string head, rules;
 };
 
@@ -288,15 +291,33 @@ std::string Planner::textOf(const Rule &rule) const {
   return text + "closed: true}";
 }
 
+/// A pattern in double quotes, in which YAML reads backslashes. A pattern has no quotes.
+static std::string inQuotes(StringRef pattern) {
+  std::string text = "\"";
+  for (char c : pattern)
+    text += c == '\\' ? std::string("\\\\") : std::string(1, c);
+  return text + "\"";
+}
+
+/// Whether a pattern means what it should and nothing else; else why not. Names come from the file, and hold anything.
+static bool means(StringRef pattern, const NameTable &names, function_ref<bool(const PatternMatches &)> isMeant,
+                  std::string &why) {
+  why = "it holds characters that a plan cannot";
+  if (!json::isUTF8(pattern) || format::printable(pattern.str()) != pattern)
+    return false;
+  why = "it means other names of the model, too";
+  std::optional<NamePattern> parsed = NamePattern::parse(pattern, why);
+  return parsed && isMeant(matchPattern(*parsed, names));
+}
+
 /// Adds a rule whose pattern means one name.
 bool Planner::writeRule(size_t node, const std::string &pattern, const Rule &rule,
                         function_ref<bool(const PatternMatches &)> isMeant) {
-  std::string why = "it means other names of the model, too";
-  std::optional<NamePattern> parsed = NamePattern::parse(pattern, why);
-  if (!parsed || !isMeant(matchPattern(*parsed, model.names)))
+  std::string why;
+  if (!means(pattern, model.names, isMeant, why))
     return errorAt(node,
                    "a rule of a plan cannot be for \"" + Twine(pattern) + "\": " + why + "; rename it in the model");
-  rules += "  \"" + pattern + "\": " + textOf(rule) + "\n";
+  rules += "  " + inQuotes(pattern) + ": " + textOf(rule) + "\n";
   return true;
 }
 
@@ -339,39 +360,71 @@ bool Planner::writeRules() {
   return right;
 }
 
-/// The module or node that starts a stage: the outermost module with its first node whose nodes are all on this stage
-/// or later, else the node.
-std::string Planner::cutOf(size_t stage) const {
-  StringSet<> active; // tensors that inputs flow into: others are where their users are
+/// The first node of a stage that inputs flow into: others are where their users are.
+static std::optional<size_t> firstNodeOf(const onnx::Model &graph, const ReadDevices &read, size_t stage) {
+  StringSet<> active; // tensors
   for (const onnx::ValueInfo &input : graph.inputs)
     active.insert(input.name);
-  std::optional<size_t> first;
   for (auto [index, node] : enumerate(graph.nodes)) {
     bool isActive = any_of(node.inputs, [&](const std::string &input) { return active.contains(input); });
+    if (isActive && read.stageOf[index] == stage)
+      return index;
     for (const std::string &output : node.outputs)
       if (isActive && !output.empty())
         active.insert(output);
-    if (isActive && !first && read.stageOf[index] == stage)
-      first = index;
   }
-  if (!first)
-    return "";
-  auto startsAt = [&](StringRef module) {
-    return all_of(enumerate(graph.nodes), [&](const auto &each) {
-      StringRef path = each.value().modulePath;
-      bool inside = path == module || (path.starts_with(module) && path[module.size()] == '.');
-      return !inside || read.stageOf[each.index()].value_or(stage) >= stage;
-    });
-  };
+  return std::nullopt;
+}
+
+/// Whether all nodes of a module that say a stage are on this stage or later.
+static bool startsAt(const onnx::Model &graph, const ReadDevices &read, StringRef module, size_t stage) {
+  return all_of(enumerate(graph.nodes), [&](const auto &each) {
+    StringRef path = each.value().modulePath;
+    bool inside = path == module || (path.starts_with(module) && path[module.size()] == '.');
+    return !inside || read.stageOf[each.index()].value_or(stage) >= stage;
+  });
+}
+
+/// The pattern of the module or node that starts a stage: the outermost module with its first node that starts there,
+/// else the node; of these the first one that a pattern can mean.
+std::optional<std::string> Planner::cutOf(size_t stage) {
+  std::optional<size_t> first = firstNodeOf(graph, read, stage);
+  if (!first) {
+    error("stage " + Twine(read.stages[stage]) + " of \"" + read.configuration->name +
+          "\" has no node that an input of the model flows into; a plan's cut names such a node");
+    return std::nullopt;
+  }
+  std::string why;
   StringRef path = graph.nodes[*first].modulePath;
   for (size_t dot = path.find('.'); !path.empty(); dot = path.find('.', dot + 1)) {
     StringRef module = path.take_front(dot);
-    if (startsAt(module))
-      return "^" + module.str();
+    std::string pattern = ("^" + module).str();
+    auto isMeant = [&](const PatternMatches &found) {
+      return found.modules.size() == 1 && model.names.modules[found.modules.front()] == module;
+    };
+    if (startsAt(graph, read, module, stage) && means(pattern, model.names, isMeant, why))
+      return pattern;
     if (dot == StringRef::npos)
       break;
   }
-  return "^" + model.names.nodes[*first].name;
+  std::string pattern = "^" + model.names.nodes[*first].name;
+  auto isMeant = [&](const PatternMatches &found) {
+    return found.modules.empty() && found.nodes.size() == 1 && found.nodes.front() == *first;
+  };
+  if (means(pattern, model.names, isMeant, why))
+    return pattern;
+  errorAt(*first, "a cut of a plan cannot be at \"" + Twine(pattern) + "\": " + why + "; rename it in the model");
+  return std::nullopt;
+}
+
+bool Planner::findCuts() {
+  bool right = true;
+  for (size_t stage = 1; stage < read.groupOf.size(); ++stage)
+    if (std::optional<std::string> cut = cutOf(stage))
+      cuts.push_back(inQuotes(*cut));
+    else
+      right = false;
+  return right;
 }
 
 void Planner::writeHead() {
@@ -392,9 +445,7 @@ void Planner::writeHead() {
     head += "batch: {over: [" + llvm::join(*batchAxes, ", ") + "]}\n";
   if (read.groupOf.size() < 2)
     return;
-  std::vector<std::string> cuts, parts;
-  for (size_t stage = 1; stage < read.groupOf.size(); ++stage)
-    cuts.push_back("\"" + cutOf(stage) + "\"");
+  std::vector<std::string> parts;
   if (!mesh.pipeline.empty() && mesh.pipeline != "pp")
     parts.push_back("over: " + mesh.pipeline);
   if (read.groupOf.size() != read.groups.size())
@@ -406,14 +457,9 @@ void Planner::writeHead() {
 }
 
 std::optional<DevicePlan> Planner::run(StringRef configuration) {
-  if (!readDevices(model, configuration, sink, read) || !findMesh() || !collectRules() || !checkUsed() || !writeRules())
+  if (!readDevices(model, configuration, sink, read) || !findMesh() || !collectRules() || !checkUsed() ||
+      !writeRules() || !findCuts())
     return std::nullopt;
-  for (size_t stage = 1; stage < read.groupOf.size(); ++stage)
-    if (cutOf(stage).empty()) {
-      error("stage " + Twine(read.stages[stage]) + " of \"" + read.configuration->name +
-            "\" has no node that an input of the model flows into; a plan's cut names such a node");
-      return std::nullopt;
-    }
   writeHead();
   return DevicePlan{graph.path + " (" + read.configuration->name + ")",
                     head + (rules.empty() ? "" : "shard:\n" + rules), read.configuration->name};

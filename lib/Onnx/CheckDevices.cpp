@@ -10,18 +10,19 @@
 
 namespace par::onnx {
 
-const DeviceGroup *TensorSharding::findGroup(int64_t key) const {
+std::unordered_map<int64_t, const DeviceGroup *> TensorSharding::groupsByKey() const {
+  std::unordered_map<int64_t, const DeviceGroup *> result;
   for (const DeviceGroup &group : groups)
-    if (group.key == key)
-      return &group;
-  return nullptr;
+    result.try_emplace(group.key, &group);
+  return result;
 }
 
 std::vector<std::vector<int64_t>> TensorSharding::holders() const {
   std::vector<std::vector<int64_t>> result;
+  std::unordered_map<int64_t, const DeviceGroup *> byKey = groupsByKey();
   for (int64_t device : devices) {
-    const DeviceGroup *group = findGroup(device);
-    result.push_back(group ? group->devices : std::vector<int64_t>{device});
+    auto group = byKey.find(device);
+    result.push_back(group != byKey.end() ? group->second->devices : std::vector<int64_t>{device});
   }
   return result;
 }
@@ -121,14 +122,14 @@ void DeviceChecker::checkVersion() {
 }
 
 void DeviceChecker::checkGroups(const TensorSharding &sharding) {
-  std::set<int64_t> keys;
+  std::set<int64_t> keys, listed(sharding.devices.begin(), sharding.devices.end());
   for (const DeviceGroup &group : sharding.groups) {
     std::string name = "group " + number(group.key);
     if (!keys.insert(group.key).second)
       find(name + " stands twice in index_to_device_group_map");
     if (group.devices.empty())
       find(name + " has no devices");
-    if (std::find(sharding.devices.begin(), sharding.devices.end(), group.key) == sharding.devices.end())
+    if (!listed.count(group.key))
       find(name + " holds nothing: it is not in the list of devices");
     std::set<int64_t> members;
     for (int64_t device : group.devices)
@@ -140,8 +141,10 @@ void DeviceChecker::checkGroups(const TensorSharding &sharding) {
 /// Every number is a group or a device of the configuration, and no device holds two shards.
 void DeviceChecker::checkHolders(const TensorSharding &sharding) {
   std::map<int64_t, size_t> shardOf;
+  std::unordered_map<int64_t, const DeviceGroup *> byKey = sharding.groupsByKey();
   for (size_t shard = 0; shard < sharding.devices.size(); ++shard) {
-    const DeviceGroup *group = sharding.findGroup(sharding.devices[shard]);
+    auto found = byKey.find(sharding.devices[shard]);
+    const DeviceGroup *group = found == byKey.end() ? nullptr : found->second;
     std::vector<int64_t> holders = group ? group->devices : std::vector<int64_t>{sharding.devices[shard]};
     for (int64_t device : holders) {
       std::string name = "device " + number(device) + (group ? " of group " + number(group->key) : "");
@@ -197,7 +200,7 @@ void DeviceChecker::checkPart(const SimpleSharding &part, const Dim *dim, bool i
   else if (size % *part.shards)
     note(number(size) + " in " + counted(*part.shards, "shard") +
          " is not even; ONNX leaves it to a backend what the shards are, Par's have " +
-         number((size + *part.shards - 1) / *part.shards) + " each and the last ones less");
+         number((size - 1) / *part.shards + 1) + " each and the last ones less");
 }
 
 /// `dim`: null if the file does not have the tensor's shape.
@@ -205,12 +208,16 @@ void DeviceChecker::checkParts(const ShardedAxis &axis, const Dim *dim) {
   if (axis.parts.empty())
     return find("it says no simple_sharding");
   bool isOnly = axis.parts.size() == 1;
-  bool sized = true;
+  bool sized = true, fits = true;
   int64_t product = 1;
   for (const SimpleSharding &part : axis.parts) {
     checkPart(part, dim, isOnly);
-    sized = sized && part.size && *part.size > 0 && !__builtin_mul_overflow(product, *part.size, &product);
+    bool isSized = part.size && *part.size > 0;
+    sized = sized && isSized;
+    fits = fits && !(isSized && __builtin_mul_overflow(product, *part.size, &product));
   }
+  if (!fits)
+    return find("its parts make a dim beyond 64 bits; dim_value is the size of one part");
   if (!isOnly && sized && dim && dim->size >= 0 && product != dim->size)
     find("its parts make a dim of " + number(product) + ", the tensor has " + number(dim->size) + " there");
 }

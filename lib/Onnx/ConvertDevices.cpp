@@ -6,9 +6,9 @@ namespace {
 
 SimpleSharding convertPart(const ::onnx::SimpleShardedDimProto &proto) {
   SimpleSharding part;
-  if (proto.dim_case() == ::onnx::SimpleShardedDimProto::kDimValue)
+  if (proto.has_dim_value())
     part.size = proto.dim_value();
-  if (proto.dim_case() == ::onnx::SimpleShardedDimProto::kDimParam)
+  if (proto.has_dim_param())
     part.symbol = proto.dim_param();
   if (proto.has_num_shards())
     part.shards = proto.num_shards();

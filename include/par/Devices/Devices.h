@@ -31,8 +31,8 @@ struct StepDevices {
   std::map<size_t, std::string> reshaped; ///< and outputs that the compiler computes in another shape, by node
 };
 
-/// Where the parameters, inputs and values of a plan's forward lie. `compiled` kept its module after Annotate, `after`
-/// is that after Propagate. Values that the compiler folds have no place and get no annotation.
+/// The places of the parameters, inputs and values of a plan's forward. `compiled` kept its module after Annotate,
+/// `after` is that after Propagate. Values that the compiler folds have no place and get no annotation.
 StepDevices devicesOfStep(const Model &model, const Compiled &compiled, mlir::ModuleOp after);
 
 /// Annotations of the model that the compiled step contradicts, as sentences at nodes: a setting or another file of the

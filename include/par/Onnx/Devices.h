@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace par::onnx {
@@ -40,13 +41,13 @@ struct TensorSharding {
   std::vector<ShardedAxis> axes;
   bool operator==(const TensorSharding &) const = default;
 
-  /// The group of this key; null: the number is a device.
-  const DeviceGroup *findGroup(int64_t key) const;
+  /// The first group of each key; a number without one is a device.
+  std::unordered_map<int64_t, const DeviceGroup *> groupsByKey() const;
   /// The devices of each entry of `devices`.
   std::vector<std::vector<int64_t>> holders() const;
 };
 
-/// What a node says for one configuration.
+/// The annotation of a node for one configuration.
 struct NodeDevices {
   std::string configuration;
   std::vector<TensorSharding> shardings;
@@ -78,8 +79,9 @@ struct DeviceCounts {
 };
 DeviceCounts countDevices(const Model &model, const std::string &configuration);
 
-/// Writes the model of `model.path` with these annotations in place of its own, the rest of the file as it is. `nodes`
-/// has one entry a node of the main graph. Returns "" or what failed, a lower-case sentence without the path.
+/// Writes the model of `model.path` with these annotations in place of its own, those of bodies and functions
+/// included, the rest of the file as it is. `nodes` has one entry a node of the main graph. Returns "" or what failed,
+/// a lower-case sentence without the path.
 std::string writeDevices(const Model &model, const DeviceConfiguration &configuration,
                          const std::vector<std::optional<NodeDevices>> &nodes, const std::string &path);
 

@@ -3,7 +3,7 @@
     round_trip_devices.py MODEL.onnx STEP.yaml [KEY=VALUE ...]  (NAME: KEY=VALUE ... --next NAME: ...)
 
 STEP.yaml is of the step: data, training, sizes. KEY=VALUE are what distributes it, which the second compilation takes
-from the model alone. Prints a line a distribution: annotations, and the files' comparisons.
+from the model only. Prints a line a distribution: annotations, and the files' comparisons.
 """
 import subprocess
 import sys
