@@ -225,7 +225,7 @@ class Verbs(unittest.TestCase):
                          "options.size is smaller than that of any version of ParCompileOptions")
         self.assertEqual(said(ctypes.byref(libraries.CompileOptions(size=size))), "no model")
         self.assertEqual(said(ctypes.byref(libraries.CompileOptions(size=size, plan_count=1))),
-                         "options counts plans or settings that it does not hold")
+                         "options counts plans, settings or plugins that it does not hold")
         self.assertEqual(said(ctypes.byref(libraries.CompileOptions(size=size, flags=64))),
                          "options.flags has a flag that this version does not know")
 

@@ -32,9 +32,9 @@ def flags_in(text):
 
 
 def later_flags(roadmap, tool):
-    """The flags in the first column of the tool's table."""
-    section = re.search(rf"^## Flags of {tool}$.*?(?=^## |\Z)", roadmap, re.M | re.S)[0]
-    rows = re.findall(r"^\| (`.*?) \|", section, re.M)
+    """The flags in the first column of the tool's table; none where all are built."""
+    section = re.search(rf"^## Flags of {tool}$.*?(?=^## |\Z)", roadmap, re.M | re.S)
+    rows = re.findall(r"^\| (`.*?) \|", section[0], re.M) if section else []
     return {flag for row in rows for flag in re.findall(r"`(-[-a-z]*)`", row)}
 
 
@@ -62,7 +62,6 @@ def check(claims, parts, roadmap, number, tool):
     claims.equal(
         f"{tool}: flags of the roadmap that are not refused", sorted(f for f in later if not refused(tool, f)), []
     )
-    claims.hold(f"{tool}: flags of the roadmap", len(later), 1, least=True)
 
 
 def main():

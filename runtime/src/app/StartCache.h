@@ -4,6 +4,9 @@
 
 #include "par/files/BlockFile.h"
 
+#include <functional>
+#include <memory>
+
 namespace par::core {
 
 struct Job;
