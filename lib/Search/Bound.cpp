@@ -31,12 +31,13 @@ private:
            static_cast<double>(candidate.zero >= 1 ? candidate.data : 1);
   }
   double waitingShare() const;
-  double collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes) const;
-  double reductionNs() const;
-  double gatherNs() const;
-  double besideNs() const;
+  /// A time is that of the whole model, or of any part of it, which takes at least its share by bytes of the time.
+  enum class Part { Whole, Any };
+  double collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes, Part part) const;
+  double reductionNs(Part part) const;
+  double gatherNs(Part part) const;
   double exposedNs(const RankCost &part, double reduction) const;
-  double leastPerWork(function_ref<double(const RankCost &)> time) const;
+  double minPerWork(function_ref<double(const RankCost &)> time) const;
   double gathersOfStep() const;
   double chainNs(double first, double wait, double own) const;
   bool shardsParams() const { return candidate.zero == 3 || (space.rounds && candidate.zero > 0); }
@@ -85,39 +86,36 @@ double Bound::waitingShare() const {
   return least;
 }
 
-/// Collectives that move so many bytes of a rank, as few as buckets allow.
-double Bound::collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes) const {
-  int64_t count = space.collectivesOf(elementBytes, candidate.tensor);
-  int64_t each = machine.costs.collective(kind, bytes / count, machine.replicas(candidate.data, candidate.tensor)).ns;
-  return static_cast<double>(count) * static_cast<double>(each);
+/// Collectives that move so many bytes of a rank, as few as buckets allow. By links and latencies each takes a latency
+/// and its bytes' time, however they are split. Measured rows may make any split the fastest, so that nothing is known.
+double Bound::collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes, Part part) const {
+  if (machine.isMeasured(kind, candidate.data, candidate.tensor))
+    return 0;
+  const RankGroup &group = machine.replicas(candidate.data, candidate.tensor);
+  double count = static_cast<double>(space.collectivesOf(elementBytes, candidate.tensor));
+  if (part == Part::Any) { // one with the largest messages has the fewest
+    int64_t whole = kind == format::CollKind::AllReduce ? bytes : bytes * candidate.data;
+    count = static_cast<double>(whole) / static_cast<double>(space.maxMessage());
+  }
+  return static_cast<double>(machine.costs.collective(kind, bytes, group).ns) +
+         (count - 1) * static_cast<double>(machine.costs.collectiveLatency(kind, group));
 }
 
 /// One reduction of all gradients.
-double Bound::reductionNs() const {
+double Bound::reductionNs(Part part) const {
   using format::CollKind;
   if (candidate.data == 1 || !space.trains)
     return 0;
   int64_t grads = space.reducedBytes(all.grads ? all.grads : all.params);
-  return candidate.zero == 0 ? collectivesNs(CollKind::AllReduce, grads, space.weightBytes)
-                             : collectivesNs(CollKind::ReduceScatter, grads / candidate.data, space.weightBytes);
+  return candidate.zero == 0 ? collectivesNs(CollKind::AllReduce, grads, space.weightBytes, part)
+                             : collectivesNs(CollKind::ReduceScatter, grads / candidate.data, space.weightBytes, part);
 }
 
 /// One gather of all parameters.
-double Bound::gatherNs() const {
+double Bound::gatherNs(Part part) const {
   if (candidate.data == 1 || !space.trains || candidate.zero == 0)
     return 0;
-  return collectivesNs(format::CollKind::AllGather, all.params / 2 / candidate.data, /*elementBytes=*/2);
-}
-
-/// ns of communication of replicas beside compute, whose kernels it slows: all reductions and, of parameters that are
-/// gathered for each use, a gather for each forward and each backward. Those of one kind follow each other on their
-/// queue; reductions run beside backward's gathers.
-double Bound::besideNs() const {
-  double reductions = reductionNs() * (candidate.zero >= 2 ? static_cast<double>(candidate.microbatches) : 1);
-  if (candidate.zero < 3)
-    return reductions;
-  double gathers = gatherNs() * gathersOfStep() / 2;
-  return gathers + std::max(gathers, reductions);
+  return collectivesNs(format::CollKind::AllGather, all.params / 2 / candidate.data, /*elementBytes=*/2, part);
 }
 
 /// How often all parameters are gathered.
@@ -126,7 +124,7 @@ double Bound::gathersOfStep() const {
   return perUse ? 2 * static_cast<double>(candidate.microbatches) : 1;
 }
 
-/// What the last reduction of a part's gradients takes beyond its last backward, with which it begins.
+/// The time by which the last reduction of a part's gradients exceeds its last backward, with which it begins.
 double Bound::exposedNs(const RankCost &part, double reduction) const {
   int64_t grads = all.grads ? all.grads : all.params, own = all.grads ? part.grads : part.params;
   double share = grads > 0 ? static_cast<double>(own) / static_cast<double>(grads) : 0;
@@ -134,7 +132,7 @@ double Bound::exposedNs(const RankCost &part, double reduction) const {
 }
 
 /// A time, which is a sum over parts of the model, of a stage with all work and the parts that have least of it.
-double Bound::leastPerWork(function_ref<double(const RankCost &)> time) const {
+double Bound::minPerWork(function_ref<double(const RankCost &)> time) const {
   double least = std::numeric_limits<double>::infinity();
   double work = static_cast<double>(all.forward + all.backward);
   for (const RankCost &part : {cost.layer, cost.rest})
@@ -148,7 +146,7 @@ double Bound::leastPerWork(function_ref<double(const RankCost &)> time) const {
 ///
 ///     T = (first + own) x0,   T = first x0 + wait (x0 + ... + x(i-1)) + own xi,   x0 + x1 + ... = 1
 ///
-/// Where `first` is so much that the first stage had better do nothing, it counts as less.
+/// If `first` is so much that the first stage had better do nothing, it counts as less.
 double Bound::chainNs(double first, double wait, double own) const {
   if (wait <= 0)
     return 0;
@@ -163,38 +161,37 @@ double Bound::waitingNs() const {
   double microbatches = static_cast<double>(candidate.microbatches), each = microbatchNs();
   if (each <= 0)
     return 0;
-  double gather = space.gathersFirst(candidate) ? gatherNs() / static_cast<double>(candidate.chunks) : 0;
-  double head = leastPerWork([&](const RankCost &part) {
+  double gather = space.gathersFirst(candidate) ? gatherNs(Part::Any) / static_cast<double>(candidate.chunks) : 0;
+  double head = minPerWork([&](const RankCost &part) {
     return gather * static_cast<double>(part.params) / std::max(1.0, static_cast<double>(all.params));
   });
-  double tail = leastPerWork([&](const RankCost &part) { return updateNs(part); });
+  double tail = minPerWork([&](const RankCost &part) { return updateNs(part); });
   if (machine.hardware().overlap)
-    tail = std::max(tail, leastPerWork([&](const RankCost &part) { return exposedNs(part, reductionNs()); }));
+    tail = std::max(tail, minPerWork([&](const RankCost &part) { return exposedNs(part, reductionNs(Part::Any)); }));
   // The last backward of the first stage comes after those of the others, unless weight gradients come later.
   bool drains = candidate.chunks == 1 && (candidate.schedule.empty() || candidate.schedule == "1f1b");
   return chainNs(head + (drains ? tail : 0), each * waitingShare(), microbatches * each + (drains ? 0 : tail));
 }
 
-/// Each rank's own work, the mean over stages.
+/// Each rank's own work, the mean over stages. That communication beside kernels slows them is left out: the player
+/// charges a kernel only for what had begun before it, and of that only for what ends last.
 double Bound::serialNs() const {
-  double microbatches = static_cast<double>(candidate.microbatches), reduction = reductionNs();
+  double microbatches = static_cast<double>(candidate.microbatches), reduction = reductionNs(Part::Whole);
   double exposed = std::max(0.0, exposedNs(all, reduction));
   double reductions = candidate.zero >= 2 ? microbatches : 1;
-  bool beside = machine.hardware().overlap;
-  double tail = beside ? std::max(updateNs(all), exposed) : updateNs(all) + reductions * reduction;
-  double head = space.gathersFirst(candidate) ? gatherNs() / static_cast<double>(candidate.chunks) : 0;
-  double slowed = beside ? std::max(0.0, besideNs() - exposed) : 0;
-  slowed *= static_cast<double>(machine.costs.share(machine.replicas(candidate.data, candidate.tensor))) / 1000;
-  return (head + microbatches * microbatchNs() + tail + slowed) / static_cast<double>(candidate.stages);
+  double tail = machine.hardware().overlap ? std::max(updateNs(all), exposed) : updateNs(all) + reductions * reduction;
+  double head = space.gathersFirst(candidate) ? gatherNs(Part::Whole) / static_cast<double>(candidate.chunks) : 0;
+  return (head + microbatches * microbatchNs() + tail) / static_cast<double>(candidate.stages);
 }
 
 /// Reductions follow each other on their queue, those of each microbatch after the first forward; gathers on theirs.
+/// Both queues may be busy at once, so the longer one counts.
 double Bound::exchangeNs() const {
-  double reductions = reductionNs();
+  double reductions = reductionNs(Part::Whole);
   if (candidate.zero >= 2 && candidate.data > 1 && space.trains)
     reductions = reductions * static_cast<double>(candidate.microbatches) +
                  static_cast<double>(std::max<int64_t>(0, all.forward));
-  return std::max(reductions, gathersOfStep() * gatherNs()) / static_cast<double>(candidate.stages);
+  return std::max(reductions, gathersOfStep() * gatherNs(Part::Whole)) / static_cast<double>(candidate.stages);
 }
 
 int64_t Bound::ns() const { return static_cast<int64_t>(std::max({waitingNs(), serialNs(), exchangeNs()})); }

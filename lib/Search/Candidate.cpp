@@ -110,6 +110,14 @@ int64_t Space::collectivesOf(int64_t elementBytes, int64_t tensor) const {
   return std::max<int64_t>(1, alone + together / std::max<int64_t>(1, bucket));
 }
 
+int64_t Space::maxMessage() const {
+  constexpr int64_t widest = sizeof(double);
+  int64_t bytes = std::max<int64_t>(1, bucket);
+  for (int64_t elements : weights)
+    bytes = std::max(bytes, elements * widest);
+  return bytes;
+}
+
 /// Whether the user's stages can be dealt to so many ranks.
 static bool mayHave(const Space &space, int64_t stages) {
   return space.stages == 0 || (space.stages % stages == 0 && (stages > 1) == (space.stages > 1));

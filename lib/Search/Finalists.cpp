@@ -7,7 +7,8 @@ namespace par {
 /// A group whose best estimate is so many times as long as that of all is not tried.
 static constexpr int64_t maxSpread = 2;
 
-Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup) : plans(plans), tried(plans.size()) {
+Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup)
+    : plans(plans), tried(plans.size()), noted(plans.size()) {
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, std::string>, size_t> known;
   for (const SearchedPlan &plan : plans) {
     const Candidate &c = plan.candidate;
@@ -31,8 +32,9 @@ std::optional<size_t> Finalists::nextGroup() const {
 
 std::optional<size_t> Finalists::nextExpected() const {
   std::optional<size_t> least;
+  auto orderOf = [&](size_t index) { return std::pair(groups[groupOf[index]].isSpoiled, expected(index)); };
   for (size_t index = 0; index < plans.size(); ++index)
-    if (!tried[index] && (!least || expected(index) < expected(*least)))
+    if (!tried[index] && (!least || orderOf(index) < orderOf(*least)))
       least = index;
   return least;
 }
@@ -51,10 +53,24 @@ std::optional<size_t> Finalists::next(bool must) {
   return chosen;
 }
 
-void Finalists::note(size_t index, int64_t ns) {
+void Finalists::note(size_t index, std::optional<int64_t> ns) {
+  noted[index] = true;
+  if (!ns) {
+    groups[groupOf[index]].isSpoiled = true;
+    ++misfitCount;
+    return;
+  }
   int64_t estimated = std::max<int64_t>(1, plans[index].estimate.stepNs);
-  groups[groupOf[index]].factor = static_cast<double>(ns) / static_cast<double>(estimated);
-  best = std::min(best.value_or(INT64_MAX), ns);
+  groups[groupOf[index]].factor = static_cast<double>(*ns) / static_cast<double>(estimated);
+  best = std::min(best.value_or(INT64_MAX), *ns);
+}
+
+std::vector<SearchedPlan> Finalists::untried() const {
+  std::vector<SearchedPlan> out;
+  for (size_t index = 0; index < plans.size(); ++index)
+    if (!noted[index])
+      out.push_back(plans[index]);
+  return out;
 }
 
 } // namespace par

@@ -16,13 +16,18 @@ public:
   /// The next one to try, which counts as tried from now on; nothing: all are tried, or, unless `must`, none of the
   /// others is expected to be faster than the fastest so far.
   std::optional<size_t> next(bool must);
-  /// The step of a trial that fits.
-  void note(size_t index, int64_t ns);
+  /// The step of a trial; nothing: it does not fit or compile. The others of its group come last then.
+  void note(size_t index, std::optional<int64_t> ns);
+  /// Trials that do not fit or compile.
+  size_t misfits() const { return misfitCount; }
+  /// The plans without a trial, by their estimates.
+  std::vector<SearchedPlan> untried() const;
 
 private:
   struct Group {
     bool isTried;
-    double factor = 1; ///< of the last trial's step to its estimate
+    bool isSpoiled = false; ///< a trial of it did not fit
+    double factor = 1;      ///< of the last trial's step to its estimate
   };
   std::optional<size_t> nextGroup() const;
   std::optional<size_t> nextExpected() const;
@@ -30,7 +35,9 @@ private:
 
   llvm::ArrayRef<SearchedPlan> plans;
   std::vector<size_t> groupOf; ///< of each plan
-  std::vector<bool> tried;
+  std::vector<bool> tried;     ///< or left out by who asked for the next one
+  std::vector<bool> noted;
+  size_t misfitCount = 0;
   std::vector<Group> groups;
   std::optional<int64_t> best; ///< ns of the fastest trial
 };

@@ -14,9 +14,9 @@ using namespace llvm;
 
 namespace par {
 
-static constexpr int64_t RankCost::*members[] = {
-    &RankCost::forward, &RankCost::backward, &RankCost::compute, &RankCost::update, &RankCost::params,
-    &RankCost::grads,   &RankCost::states,   &RankCost::saved,   &RankCost::buffers};
+static constexpr int64_t RankCost::*members[] = {&RankCost::forward, &RankCost::backward, &RankCost::compute,
+                                                 &RankCost::update,  &RankCost::params,   &RankCost::grads,
+                                                 &RankCost::states,  &RankCost::saved,    &RankCost::buffers};
 
 RankCost RankCost::operator+(const RankCost &other) const {
   RankCost sum = *this;
@@ -188,9 +188,7 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
   return cost;
 }
 
-int64_t Profiler::layers() const {
-  return stack ? stack->all() : std::max<int64_t>(1, one.model->graph.nodes.size());
-}
+int64_t Profiler::layers() const { return stack ? stack->all() : std::max<int64_t>(1, one.model->graph.nodes.size()); }
 
 std::string Profiler::describeLayers() const {
   if (!stack)

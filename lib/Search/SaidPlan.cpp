@@ -22,9 +22,7 @@ static int64_t stagesOf(const PlanNode &tree) {
 }
 
 /// "mesh={pp: 2, dp: 1, tp: 1}"
-static std::string meshOf(int64_t stages) {
-  return ("mesh={pp: " + Twine(stages) + ", dp: 1, tp: 1}").str();
-}
+static std::string meshOf(int64_t stages) { return ("mesh={pp: " + Twine(stages) + ", dp: 1, tp: 1}").str(); }
 
 /// Settings under which a plan with these keys may be read, the plainest first.
 static std::vector<std::vector<std::string>> assumptionsFor(const PlanNode &tree, int64_t stages) {

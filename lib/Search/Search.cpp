@@ -144,13 +144,14 @@ static void sortBySteps(std::vector<SearchedPlan> &plans) {
 void Search::playBest() {
   // More are tried of small models, whose launches and latencies estimates count worse.
   size_t few = options.compiles > 1 ? options.nodes / (model->graph.nodes.size() + 1) : 0;
-  std::vector<SearchedPlan> estimated = std::move(out.plans), played, rest;
+  std::vector<SearchedPlan> estimated = std::move(out.plans), played;
   Finalists finalists(estimated, /*eachGroup=*/few > options.compiles);
   size_t tried = 0;
   auto next = [&](size_t beside) -> std::optional<size_t> {
-    // Estimates of memory may be too low: further candidates take the place of those that do not fit.
+    // Estimates of memory may be too low: further candidates take the place of those that do not fit, but not all.
+    bool ends = finalists.misfits() + beside >= 3 * options.compiles;
     bool must = played.size() + beside < options.compiles && tried < 3 * options.compiles;
-    std::optional<size_t> index = must || tried < few ? finalists.next(must) : std::nullopt;
+    std::optional<size_t> index = !ends && (must || tried < few) ? finalists.next(must) : std::nullopt;
     while (index && estimated[*index].boundNs >= fastest.first) // it cannot be faster than what was played
       index = finalists.next(must);
     tried += index.has_value();
@@ -159,10 +160,10 @@ void Search::playBest() {
   auto note = [&](size_t index, std::optional<PlayedTrial> trial) {
     SearchedPlan &plan = estimated[index];
     plan.played = take(std::move(trial), index);
-    if (plan.played && plan.played->fits) {
+    bool fits = plan.played && plan.played->fits;
+    finalists.note(index, fits ? std::optional(plan.played->stepNs) : std::nullopt);
+    if (fits)
       played.push_back(plan);
-      finalists.note(index, plan.played->stepNs);
-    }
   };
   while (std::optional<size_t> index = next(0)) {
     // Each has a context of its own, so two compile at once: as many are tried as one after the other.
@@ -176,9 +177,8 @@ void Search::playBest() {
       note(*beside, other.get());
   }
   sortBySteps(played);
-  llvm::copy_if(estimated, std::back_inserter(rest), [](const SearchedPlan &plan) { return !plan.played; });
   if (!played.empty())
-    played.insert(played.end(), rest.begin(), rest.end());
+    llvm::append_range(played, finalists.untried());
   out.plans = std::move(played);
 }
 

@@ -44,6 +44,22 @@ TEST(Finalists, WithoutGroupsEstimatesDecideUntilATrialCorrectsThem) {
   EXPECT_EQ(orderOf(twoMeshes(), false, exact, /*must=*/true), (std::vector<size_t>{0, 1, 2, 3, 4}));
 }
 
+TEST(Finalists, AGroupThatDoesNotFitIsTriedLast) {
+  std::vector<SearchedPlan> plans = twoMeshes();
+  Finalists finalists(plans, /*eachGroup=*/false);
+  EXPECT_EQ(finalists.next(true), 0u);
+  finalists.note(0, std::nullopt);
+  EXPECT_EQ(finalists.misfits(), 1u);
+  EXPECT_EQ(finalists.next(true), 3u); // not 1, which is estimated faster
+  finalists.note(3, 140);
+  EXPECT_EQ(finalists.next(true), 4u);
+  EXPECT_EQ(finalists.next(true), 1u);                     // nothing else is left
+  std::vector<SearchedPlan> untried = finalists.untried(); // 0 was refused, 3 was played
+  ASSERT_EQ(untried.size(), 3u);
+  EXPECT_EQ(untried[0].estimate.stepNs, 101);
+  EXPECT_EQ(untried[2].estimate.stepNs, 141);
+}
+
 TEST(Finalists, AGroupFarBehindIsNotTried) {
   std::vector<SearchedPlan> plans{planOf(4, 0, 100), planOf(2, 0, 201)};
   EXPECT_EQ(orderOf(plans, true, [](int64_t) { return 1.5; }), (std::vector<size_t>{0}));

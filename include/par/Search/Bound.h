@@ -11,11 +11,12 @@ namespace par {
 ///
 ///     waiting   the first microbatch comes through the stages before, after the first one's gather of rounded masters;
 ///               the last one leaves through them, before its update or what the reduction exceeds the last backward by
-///     serial    each rank's gather of rounded masters, its microbatches, as much slower as what replicas exchange
-///               beside them takes of compute, and its update or what the reduction exceeds the last backward by
+///     serial    each rank's gather of rounded masters, its microbatches, and its update or what the reduction exceeds
+///               the last backward by
 ///     exchange  all reductions of replicas, those of each microbatch after the first forward, or all their gathers
 ///
-/// Left out are transfers between stages. Nothing: parameters, gradients and states are more than the limit.
+/// Left out are transfers between stages, and that communication beside kernels slows them. Nothing: parameters,
+/// gradients and states are more than the limit.
 std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,
                                const Machine &machine, std::optional<uint64_t> limit);
 

@@ -42,16 +42,16 @@ struct Space {
   OpenKeys open;
   Candidate fixed; ///< values of keys that are not open
   int64_t ranks = 1;
-  int64_t batch = 1;     ///< samples of a step
-  int64_t layers = 1;    ///< that stages are made of
-  int64_t stages = 0;    ///< that the user's pipeline has; 0: open
+  int64_t batch = 1;      ///< samples of a step
+  int64_t layers = 1;     ///< that stages are made of
+  int64_t stages = 0;     ///< that the user's pipeline has; 0: open
   bool namesAxes = false; ///< lines of the user's plan name axes, which stay in the mesh with one rank too
-  int64_t hostRanks = 0; ///< of one host: tensor axes stay within; 0: all
+  int64_t hostRanks = 0;  ///< of one host: tensor axes stay within; 0: all
   bool trains = true;
-  bool rounds = false;        ///< masters are f32, and matmuls read them in a narrower format
-  bool gathersOnce = false;   ///< parameters that are sharded are gathered once a step (`zero.gather: step`)
-  bool reducesNarrow = false; ///< gradients are rounded to 16 bits before they are summed over replicas
-  bool narrow = false;        ///< activations have two bytes an element
+  bool rounds = false;          ///< masters are f32, and matmuls read them in a narrower format
+  bool gathersOnce = false;     ///< parameters that are sharded are gathered once a step (`zero.gather: step`)
+  bool reducesNarrow = false;   ///< gradients are rounded to 16 bits before they are summed over replicas
+  bool narrow = false;          ///< activations have two bytes an element
   std::vector<int64_t> weights; ///< elements of each trained parameter that zero shards
   int64_t weightBytes = 2;      ///< of an element of these, at least, while gradients are reduced
   int64_t bucket = INT64_MAX;   ///< bytes of several collectives that are one, at most
@@ -64,8 +64,10 @@ struct Space {
     return rounds && candidate.data > 1 && (candidate.zero == 1 || candidate.zero == 2);
   }
   /// Collectives that all weights need at least, of so many bytes an element, on so many tensor ranks: one that is
-  /// larger than a bucket is alone.
+  /// larger than a bucket has its own.
   int64_t collectivesOf(int64_t elementBytes, int64_t tensor) const;
+  /// Bytes that no collective exceeds: a bucket, or the largest weight.
+  int64_t maxMessage() const;
   /// In a fixed order: fewer tensor ranks first.
   std::vector<Candidate> candidates() const;
   /// The settings that shard over the candidate's tensor axis; empty: the user's own rules do.

@@ -71,7 +71,7 @@ private:
     size_t compiled = 0;
     std::string refused;
   };
-  /// What is profiled for a candidate.
+  /// The candidate that is profiled for it.
   Candidate profiled(const Candidate &candidate) const;
   /// `plain`: see `profiled`.
   std::optional<RankCost> measure(Thin &thin, const Candidate &plain) const;

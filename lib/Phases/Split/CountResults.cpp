@@ -129,8 +129,7 @@ Value ResultTerms::countOf(Value divisor) const {
       return value;
     if (isa<ConvertOp, ReshapeOp>(op))
       value = op->getOperand(0);
-    else if (isa<MaximumOp>(op) && isKnown(copyOf(op->getOperand(1))) &&
-             readSplat(op->getOperand(1)).value_or(2) <= 1)
+    else if (isa<MaximumOp>(op) && isKnown(copyOf(op->getOperand(1))) && readSplat(op->getOperand(1)).value_or(2) <= 1)
       value = op->getOperand(0);
     else
       return nullptr;
@@ -165,8 +164,8 @@ std::optional<SmallVector<Term>> ResultTerms::findSum(Operation *op, Scale scale
   if (!terms || !more)
     return std::nullopt;
   for (Term &term : *more) {
-    Term *same = llvm::find_if(
-        *terms, [&](const Term &other) { return other.kind == term.kind && other.count == term.count; });
+    Term *same =
+        llvm::find_if(*terms, [&](const Term &other) { return other.kind == term.kind && other.count == term.count; });
     if (same == terms->end()) {
       if (isa<SubtractOp>(op))
         term.value = NegateOp::create(builder, op->getLoc(), term.value.getType(), term.value);
@@ -260,8 +259,7 @@ namespace {
 class FurtherResults {
 public:
   explicit FurtherResults(StepOp step)
-      : step(step), builder(step.getTerminator()),
-        names(step.getOutputs()->begin(), step.getOutputs()->end()) {}
+      : step(step), builder(step.getTerminator()), names(step.getOutputs()->begin(), step.getOutputs()->end()) {}
 
   /// Says how values of batches of the result `name` are put together.
   void describe(Value result, StringRef name, std::optional<SmallVector<Term>> terms);

@@ -57,8 +57,7 @@ void buildTrainPipeline(OpPassManager &manager, const TrainOptions &options) {
     manager.addPass(createScaleLossPass({options.lossScale}));
   manager.addPass(createClipGradientsPass(clip));
   if (options.averageDecay)
-    manager.addPass(
-        createAverageWeightsPass({*options.averageDecay, options.averageWarmup, options.averageEvaluated}));
+    manager.addPass(createAverageWeightsPass({*options.averageDecay, options.averageWarmup, options.averageEvaluated}));
   if (scales || options.skipsNan)
     manager.addPass(createSkipOverflowPass({options.lossScaleGrowth, options.skipsNan}));
   manager.addPass(createVerifyTrainPass());

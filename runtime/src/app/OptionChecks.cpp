@@ -76,10 +76,9 @@ void checkExports(const RunOptions &options, const std::map<std::string, std::st
 }
 
 /// Flags that --serve takes: where it runs, and with which weights. Requests say all else.
-constexpr const char *serveFlags[] = {"--serve",  "--max-wait", "--metrics",   "-n",        "--comm",
-                                      "--device", "--threads",  "--timeout",   "--weights", "--join-timeout",
-                                      "--init",   "--set",      "--no-tuning", "-q",        "--cache",
-                                      "--ema"};
+constexpr const char *serveFlags[] = {
+    "--serve",   "--max-wait",     "--metrics", "-n",    "--comm",      "--device", "--threads", "--timeout",
+    "--weights", "--join-timeout", "--init",    "--set", "--no-tuning", "-q",       "--cache",   "--ema"};
 
 void checkServes(const RunOptions &options, const std::map<std::string, std::string> &given) {
   if (options.serve.empty() && given.count("--max-wait"))

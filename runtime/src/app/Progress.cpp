@@ -301,7 +301,7 @@ std::string Progress::lineOf(const StepSummary &s, const SaidOfSaves &saves) con
   if (s.hasGradNorm && !s.skipped())
     line += print("  |g| %.2f", s.gradNorm);
   if (s.skipped())
-    line += !s.isNan()                 ? "  skipped: gradients overflow"
+    line += !s.isNan()               ? "  skipped: gradients overflow"
             : !std::isfinite(s.loss) ? "  skipped: the loss is not finite"
                                      : "  skipped: a gradient is not finite";
   if (s.hasLossScale)

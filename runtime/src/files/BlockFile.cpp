@@ -10,9 +10,9 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <random>
 
 namespace par::core {
 

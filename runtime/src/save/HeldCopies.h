@@ -60,9 +60,9 @@ private:
   comm::Placing placing;
   std::vector<const format::Bundle *> family;
   std::vector<HeldCopies> all;
-  std::map<std::pair<uint32_t, uint32_t>, KeptShares> shares; ///< by ranks of the member and rank
-  std::map<int, CopyMemory> memories;                         ///< by descriptor
-  std::map<uint32_t, MirrorMemory> mirrored;                  ///< by ranks of the member
+  std::map<std::pair<uint32_t, uint32_t>, KeptShares> shares;                      ///< by ranks of the member and rank
+  std::map<int, CopyMemory> memories;                                              ///< by descriptor
+  std::map<uint32_t, MirrorMemory> mirrored;                                       ///< by ranks of the member
   std::map<std::tuple<uint32_t, uint32_t, bool>, std::vector<MirrorRange>> ranges; ///< the same, rank, whole
 };
 

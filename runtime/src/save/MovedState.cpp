@@ -104,8 +104,7 @@ bool MovedState::planTensor(const HeldSource &from, const OldLayout &old, uint32
 
 /// A rank that has a rectangle of the old layout: itself, another one, or one with a mirror of that.
 std::optional<MovedState::Wanted> MovedState::find(const HeldSource &from, const OldLayout &old, uint32_t target,
-                                                   const format::Rectangle &rectangle,
-                                                   const format::Tensor &tensor) {
+                                                   const format::Rectangle &rectangle, const format::Tensor &tensor) {
   std::optional<Wanted> want, mirrored;
   for (uint32_t rank : rectangle.ranks) {
     auto of = old.parts[rank].find(tensor.name);

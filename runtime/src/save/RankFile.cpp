@@ -1,6 +1,6 @@
 // Copies the parts of the state that a rank saves, and writes them into one file with a checksum of its data.
-#include "FreeMemory.h"
 #include "RankFile.h"
+#include "FreeMemory.h"
 
 #include "par/files/Checksum.h"
 #include "par/files/Rectangles.h"

@@ -171,8 +171,7 @@ void Session::initialize(const WeightStore *weights, uint64_t seed, const PickTe
   };
   auto startsAtZero = [&](const format::Tensor &tensor) {
     const format::Tensor &source = beginsAs(bundle.manifest, tensor);
-    return !source.value && source.init.kind == format::InitRule::Constant && source.init.a == 0 &&
-           !arrayOf(source);
+    return !source.value && source.init.kind == format::InitRule::Constant && source.init.a == 0 && !arrayOf(source);
   };
   auto load = [&](const format::Tensor &tensor, std::byte *to) {
     const format::Tensor &source = beginsAs(bundle.manifest, tensor);

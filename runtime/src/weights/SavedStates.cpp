@@ -11,9 +11,7 @@ namespace par::core {
 using format::Tensor;
 using format::TensorKind;
 
-bool isAverage(const Tensor &tensor) {
-  return tensor.kind == TensorKind::State && tensor.name == tensor.of + ".ema";
-}
+bool isAverage(const Tensor &tensor) { return tensor.kind == TensorKind::State && tensor.name == tensor.of + ".ema"; }
 
 const Tensor &beginsAs(const format::Manifest &manifest, const Tensor &tensor) {
   const Tensor *parameter = isAverage(tensor) ? manifest.findTensor(tensor.of) : nullptr;
@@ -49,10 +47,10 @@ namespace {
 
 /// The states that a save lacks.
 struct LackingStates {
-  std::set<std::string> thawed;             ///< parameters whose states others have
-  std::vector<const Tensor *> others;       ///< of another optimizer
+  std::set<std::string> thawed;       ///< parameters whose states others have
+  std::vector<const Tensor *> others; ///< of another optimizer
   std::vector<const Tensor *> averages;
-  bool keepsSome = false;                   ///< of the optimizer's
+  bool keepsSome = false; ///< of the optimizer's
 };
 
 /// ".m" of "w.m"

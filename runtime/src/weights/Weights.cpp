@@ -254,7 +254,7 @@ WeightStore openModelFile(const format::Manifest &manifest, const std::string &b
                           ModelComparison comparison) {
   WeightStore store;
   if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), isWeight))
-    return store; // a model that is only data
+    return store;                                   // a model that is only data
   if (format::lists(manifest, format::weightsFile)) // whose hash was compared with the bundle
     return openSafetensors({(fs::path(bundle) / format::weightsFile).string()});
   bool any = std::any_of(manifest.tensors.begin(), manifest.tensors.end(),

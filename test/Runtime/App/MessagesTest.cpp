@@ -49,8 +49,9 @@ TEST_F(Mistakes, ofFlags) {
        "par-run: error: --max-shard needs --export FOLDER"},
       {{"a.par", "--export", "w/", "--max-shard", "0GB"},
        "par-run: error: --max-shard takes a number of bytes above 0, KB, MB or GB, not \"0GB\""},
-      {{"a.par", "--on-nan", "ignore"}, "par-run: error: --on-nan takes stop, skip or skip:N, not ignore"},
-      {{"a.par", "--on-nan", "skip:0"}, "par-run: error: --on-nan skip:N takes a whole number of at least 1, not 0"},
+      {{"a.par", "--on-nan", "ignore"}, "par-run: error: --on-nan takes stop, skip or skip:N, not \"ignore\""},
+      {{"a.par", "--on-nan", "skip:0"},
+       "par-run: error: --on-nan skip:N takes a whole number of at least 1, not \"0\""},
       {{"a.par", "--ema"}, "par-run: error: --ema needs --weights SAVE, or --export F"},
       {{"a.par", "--export", "m.pt"},
        "par-run: error: --export needs a name that ends in .safetensors or .onnx, or a folder, not \"m.pt\""},
@@ -557,8 +558,8 @@ TEST_F(Mistakes, ofCheckpoints) {
   uint64_t bytes = std::filesystem::file_size(file);
   std::filesystem::resize_file(file, bytes - 4);
   EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/2"}), 1);
-  expectSays("ckpt/2: error: rank0.safetensors is " + std::to_string(bytes - 4) + " bytes, its manifest says " +
-             std::to_string(bytes) + "; " + save + "/1 is complete: --resume " + save + "/1");
+  expectSays("ckpt/2: error: rank0.safetensors is " + core::grouped(bytes - 4) + " bytes, its manifest says " +
+             core::grouped(bytes) + "; " + save + "/1 is complete: --resume " + save + "/1");
   std::ofstream(save + "/1/index.json") << "{\"par_checkpoint\": [3, 0]}";
   EXPECT_EQ(run({toy, "--text", text(), "--resume", save + "/1"}), 1);
   expectSays("ckpt/1: error: index.json: written by a newer par-run");

@@ -248,10 +248,10 @@ TEST(Hosts, LostSupervisorOfOneHost) {
     int port = unusedPort();
     std::vector<std::unique_ptr<Process>> ranks;
     for (int rank = 0; rank < 3; ++rank)
-      ranks.push_back(std::make_unique<Process>(std::vector<std::string>{
-          jobTool, "--rank", std::to_string(rank), "--world", "3", "--ranks", "3", "--master",
-          "127.0.0.1:" + std::to_string(port), "--restart", "-1", "--join-timeout", "3", "--steps", "1000000", flag,
-          "3"}));
+      ranks.push_back(std::make_unique<Process>(
+          std::vector<std::string>{jobTool, "--rank", std::to_string(rank), "--world", "3", "--ranks", "3", "--master",
+                                   "127.0.0.1:" + std::to_string(port), "--restart", "-1", "--join-timeout", "3",
+                                   "--steps", "1000000", flag, "3"}));
     for (auto &rank : ranks)
       EXPECT_TRUE(rank->sees(amongSteps));
     ranks[2]->signal(SIGKILL);

@@ -179,9 +179,8 @@ TEST_F(ArrayFiles, thatAreCompressed) {
             "array \"x\" is compressed by method 12 of zip, and deflate (8) is read");
   changed = whole;
   changed.unpacked = 0xfffffff0;
-  EXPECT_EQ(failureOf("d.npz", zip({changed})),
-            "array \"x\" says that it has 4294967280 bytes, more than its " + std::to_string(whole.bytes.size()) +
-                " compressed ones can hold");
+  EXPECT_EQ(failureOf("d.npz", zip({changed})), "array \"x\" says that it has 4294967280 bytes, more than its " +
+                                                    std::to_string(whole.bytes.size()) + " compressed ones can hold");
   const std::string damaged =
       "array \"x\" is damaged: its compressed bytes are not those that the archive's directory says";
   for (uint32_t more : {whole.unpacked - 1, whole.unpacked + 1, whole.unpacked + 1000, 0u}) {

@@ -22,8 +22,8 @@ struct AttachedLoss {
   std::string output; ///< "" is the only float output
   std::string labels = "labels";
   int64_t ignore = -100;
-  double smoothing = 0; ///< share of every label that is spread over all classes (cross_entropy)
-  int64_t shift = 0;    ///< labels are this many positions ahead along dim 1
+  double smoothing = 0;             ///< share of every label that is spread over all classes (cross_entropy)
+  int64_t shift = 0;                ///< labels are this many positions ahead along dim 1
   std::vector<double> weights = {}; ///< of the classes (cross_entropy); empty: 1 each
   bool soft = false;                ///< labels are the shares of all classes (cross_entropy)
 };

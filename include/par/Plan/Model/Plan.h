@@ -79,11 +79,11 @@ struct PlanBatch {
 struct PlanLoss {
   /// "": a scalar output of the graph; else cross_entropy, mse or l1, attached to `output`.
   WithOrigin<std::string> kind;
-  WithOrigin<std::string> output; ///< graph output; empty: the only float output
-  WithOrigin<std::string> labels; ///< graph input that an attached loss makes
-  WithOrigin<int64_t> ignore;     ///< label that does not count (cross_entropy)
-  WithOrigin<double> smoothing;   ///< share of every label that is spread over all classes (cross_entropy)
-  WithOrigin<int64_t> shift;      ///< labels are this many positions ahead along dim 1
+  WithOrigin<std::string> output;          ///< graph output; empty: the only float output
+  WithOrigin<std::string> labels;          ///< graph input that an attached loss makes
+  WithOrigin<int64_t> ignore;              ///< label that does not count (cross_entropy)
+  WithOrigin<double> smoothing;            ///< share of every label that is spread over all classes (cross_entropy)
+  WithOrigin<int64_t> shift;               ///< labels are this many positions ahead along dim 1
   WithOrigin<std::vector<double>> weights; ///< of the classes (cross_entropy); empty: 1 each
   WithOrigin<bool> soft;                   ///< labels are the shares of all classes (cross_entropy)
 };

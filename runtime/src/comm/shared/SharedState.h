@@ -127,8 +127,8 @@ public:
   uint64_t lastStep();
   /// The job's attempt that these ranks make (Attempts.h), from 1; 0 if lost ranks are not started again.
   std::atomic<uint64_t> attempt{0};
-  std::atomic<uint32_t> lost{0}; ///< the abort is because of a loss
-  std::atomic<uint32_t> shrinks{0}; ///< the job goes on without ranks that do not come again
+  std::atomic<uint32_t> lost{0};     ///< the abort is because of a loss
+  std::atomic<uint32_t> shrinks{0};  ///< the job goes on without ranks that do not come again
   std::atomic<uint32_t> lossTold{0}; ///< it was said which rank or host is waited for
   /// All ranks have reached the end of the job: none is missed from here on.
   std::atomic<uint32_t> over{0};

@@ -49,7 +49,7 @@ struct par::stub::Comm {
   uint64_t splits = 0;
   std::shared_ptr<Split> from = nullptr;
   int color = 0;
-  uint64_t parent = 0; ///< the number of the group that was split
+  uint64_t parent = 0;                            ///< the number of the group that was split
   std::shared_ptr<RootConnection> root = nullptr; ///< among ranks that are processes
   bool aborted = false;
 };
