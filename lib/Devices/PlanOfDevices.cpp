@@ -49,7 +49,7 @@ private:
   std::string textOf(const Rule &rule) const;
   bool writeRules();
   bool writeRule(size_t node, const std::string &pattern, const Rule &rule,
-                 function_ref<bool(const PatternMatches &)> isMeant);
+                 llvm::function_ref<bool(const PatternMatches &)> isMeant);
   std::optional<std::string> cutOf(size_t stage);
   bool findCuts();
   void writeHead();
@@ -300,7 +300,7 @@ static std::string inQuotes(StringRef pattern) {
 }
 
 /// Whether a pattern means what it should and nothing else; else why not. Names come from the file, and hold anything.
-static bool means(StringRef pattern, const NameTable &names, function_ref<bool(const PatternMatches &)> isMeant,
+static bool means(StringRef pattern, const NameTable &names, llvm::function_ref<bool(const PatternMatches &)> isMeant,
                   std::string &why) {
   why = "it holds characters that a plan cannot";
   if (!json::isUTF8(pattern) || format::printable(pattern.str()) != pattern)
@@ -312,7 +312,7 @@ static bool means(StringRef pattern, const NameTable &names, function_ref<bool(c
 
 /// Adds a rule whose pattern means one name.
 bool Planner::writeRule(size_t node, const std::string &pattern, const Rule &rule,
-                        function_ref<bool(const PatternMatches &)> isMeant) {
+                        llvm::function_ref<bool(const PatternMatches &)> isMeant) {
   std::string why;
   if (!means(pattern, model.names, isMeant, why))
     return errorAt(node,
@@ -362,7 +362,7 @@ bool Planner::writeRules() {
 
 /// The first node of a stage that inputs flow into: others are where their users are.
 static std::optional<size_t> firstNodeOf(const onnx::Model &graph, const ReadDevices &read, size_t stage) {
-  StringSet<> active; // tensors
+  llvm::StringSet<> active; // tensors
   for (const onnx::ValueInfo &input : graph.inputs)
     active.insert(input.name);
   for (auto [index, node] : enumerate(graph.nodes)) {

@@ -21,7 +21,6 @@
 namespace par::core {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 namespace {
 
@@ -210,7 +209,7 @@ std::shared_ptr<StartCache> StartCache::open(const Job &job, std::string &remark
 std::string StartCache::remark() const { return std::string(textOf(file->blocks().at(remarkBlock))); }
 
 void StartCache::give(Session &session, uint64_t seed) const {
-  const json tensors = json::parse(textOf(file->blocks().at(tensorsBlock)));
+  const nlohmann::json tensors = nlohmann::json::parse(textOf(file->blocks().at(tensorsBlock)));
   Device &device = session.onDevice();
   std::vector<Prepared> filters;
   for (const auto &[name, bytes] : file->blocks()) {
@@ -234,7 +233,7 @@ void StartCache::keep(const Session &session, const Job &job, const std::functio
   StateMap map = mapOf(session, *job.weights);
   if (map.tensors.empty())
     return;
-  std::string tensors = json(map.tensors).dump();
+  std::string tensors = nlohmann::json(map.tensors).dump();
   std::vector<Block> blocks = {{tensorsBlock, std::as_bytes(std::span(tensors))},
                                {remarkBlock, std::as_bytes(std::span(saidOfWeights))}};
   for (const auto &[begin, end] : map.pages)

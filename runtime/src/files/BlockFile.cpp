@@ -26,7 +26,7 @@ static uint64_t paged(uint64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-static std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+static std::span<const std::byte> plainBytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 /// The bytes before the blocks, which begin at `first`: a page that is far enough for these.
 static std::string headOf(const std::string &facts, const std::vector<Block> &blocks, uint64_t first) {
@@ -40,7 +40,7 @@ static std::string headOf(const std::string &facts, const std::vector<Block> &bl
   uint64_t length = head.size();
   std::string all(magic);
   all.append(reinterpret_cast<const char *>(&length), sizeof length);
-  return all + head + checksumOf(bytesOf(head));
+  return all + head + checksumOf(plainBytes(head));
 }
 
 void writeBlocks(const std::string &path, const std::string &facts, const std::vector<Block> &blocks) {
@@ -54,7 +54,7 @@ void writeBlocks(const std::string &path, const std::string &facts, const std::v
   try {
     FileWriter writer(part, /*create=*/true);
     ::chmod(part.c_str(), S_IRUSR | S_IWUSR);
-    writer.write(0, bytesOf(head));
+    writer.write(0, plainBytes(head));
     for (const Block &block : blocks) {
       writer.write(first, block.bytes);
       first += paged(block.bytes.size());
@@ -101,7 +101,7 @@ bool BlockFile::read(const std::string &facts) {
   if (length > all.size() - headBegins - sumBytes)
     return false;
   std::string_view text = all.substr(headBegins, length);
-  if (checksumOf(bytesOf(text)) != all.substr(headBegins + length, sumBytes))
+  if (checksumOf(plainBytes(text)) != all.substr(headBegins + length, sumBytes))
     return false;
   json head = json::parse(text, nullptr, /*allow_exceptions=*/false);
   try {
@@ -111,7 +111,7 @@ bool BlockFile::read(const std::string &facts) {
       uint64_t at = entry.at("at"), bytes = entry.at("bytes");
       if (at > all.size() || bytes > all.size() - at || at % static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) != 0)
         return false;
-      std::span<const std::byte> block = bytesOf(all.substr(at, bytes));
+      std::span<const std::byte> block = plainBytes(all.substr(at, bytes));
       if (checksumOf(block) != entry.at("sum").get<std::string>())
         return false;
       found.emplace(entry.at("name").get<std::string>(), block);
@@ -123,7 +123,7 @@ bool BlockFile::read(const std::string &facts) {
 }
 
 uint64_t BlockFile::offsetOf(std::span<const std::byte> block) const {
-  return static_cast<uint64_t>(block.data() - bytesOf(mapped.bytes()).data());
+  return static_cast<uint64_t>(block.data() - plainBytes(mapped.bytes()).data());
 }
 
 } // namespace par::core

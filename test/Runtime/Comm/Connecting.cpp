@@ -1,4 +1,5 @@
 // Connections to a host that does not answer at first.
+#include "Process.h"
 #include "comm/job/Socket.h"
 
 #include <arpa/inet.h>
@@ -12,10 +13,6 @@
 using namespace par::comm;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
 /// A listener that takes one connection at a time: requests beyond are dropped, as by a link that is down.
 class Crowded {

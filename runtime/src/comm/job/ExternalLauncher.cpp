@@ -28,7 +28,8 @@ constexpr int64_t wordsTime = 3'000'000'000;
 /// Seconds for which a rank that ends before it has joined looks for rank 0, to say so.
 constexpr double tellTime = 5;
 
-constexpr int mendingTime = 5;
+/// Milliseconds between two looks at ranks while lost ones are started again.
+constexpr int mendingLook = 5;
 
 /// Drives the host until the last answers have been sent.
 class ServerThread {
@@ -45,7 +46,7 @@ public:
 private:
   void loop() {
     while (!ending.load())
-      host.step(mends ? mendingTime : 50, {wake});
+      host.step(mends ? mendingLook : 50, {wake});
     host.finish();
     int64_t began = now();
     while (host.owesWords() && now() - began < wordsTime)
