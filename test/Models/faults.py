@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Training under faults. par-run --restart must end with the weights of a run without faults, bit for bit.
 
-    faults.py [--bin build/bin] [--case dp8]... [--hosts 1|2]... [--every 15] [--minutes 20 | --steps N]
+    faults.py [--bin build/bin] [--case dp8]... [--hosts 1|2]... [--every 15 | --each STEPS]
+              [--minutes 20 | --steps N]
               [--faults kill,stop,link,disk] [--seed N]
 
 A run without faults and without --restart makes N steps (as many as fit into the minutes), then a run under --restart
-makes the same steps while every 15 seconds a fault is drawn:
+makes the same steps while every 15 seconds, or after so many steps, a fault is drawn:
 kill  SIGKILL to a rank chosen at random
 stop  SIGSTOP
 pair  two ranks are killed, the second one within 0.3 s: mostly while the first one is being started again
@@ -165,11 +166,12 @@ class Trial:
         began = time.monotonic()
         job.start(bundle, world, self.flags(steps, name, ["--restart"]))
         following = began + self.arguments.every
+        each = self.arguments.each or 4
         while job.runs():
             seen.update(job.ranks())
             time.sleep(0.05)
             # Three losses in one step end the job: on a slow machine the next fault waits for steps.
-            if time.monotonic() < following or faults.steps() < made + 4:
+            if (not self.arguments.each and time.monotonic() < following) or faults.steps() < made + each:
                 continue
             following, made = time.monotonic() + self.arguments.every, faults.steps()
             # The save after the last step is not given up.
@@ -251,6 +253,7 @@ def main():
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--hosts", action="append", type=int, choices=[1, 2])
     parser.add_argument("--every", type=float, default=15)
+    parser.add_argument("--each", type=int, help="a fault after so many steps, however quick they are")
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--faults", default="kill,stop,link,disk")
