@@ -366,6 +366,8 @@ void PlanBuilder::asynchronous(Plan &plan) {
                  PlanMessage::asynchronousScale, *pipeline.schedule);
   if (*plan.train->skipsNan)
     errors.error(plan.train->skipsNan.origin, PlanMessage::asynchronousNan, *pipeline.schedule);
+  if (plan.train->averages)
+    errors.error(plan.train->averages->decay.origin, PlanMessage::asynchronousAverages, *pipeline.schedule);
   if (*plan.zero.gather == "step")
     errors.error(plan.zero.gather.origin, PlanMessage::asynchronousGather, *pipeline.schedule);
   if (!plan.offload.empty())
