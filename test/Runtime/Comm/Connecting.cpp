@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 using namespace par::comm;
+using namespace par::test;
 
 namespace {
 

@@ -272,7 +272,7 @@ TEST(Hosts, LostFirstHost) {
     shrink.insert(shrink.end(), {"--restart", "-1", "--timeout", "2", "--join-timeout", "3"});
     TwoHosts job(shrink);
     job.runs();
-    for (size_t rank : {1, 0})
+    for (size_t rank : {0, 1})
       job.ranks[rank]->signal(SIGKILL);
     auto begin = Clock::now();
     std::string output;
@@ -284,7 +284,9 @@ TEST(Hosts, LostFirstHost) {
           << output;
     }
     EXPECT_GT(secondsSince(begin), 2.9);
-    EXPECT_EQ(count(output, "; it is waited for (--join-timeout)\n"), 1u) << output;
+    // A rank may see the end of rank 0 before its host's leader does; the attempt is over then, and that line is
+    // missing.
+    EXPECT_LE(count(output, "; it is waited for (--join-timeout)\n"), 1u) << output;
   }
 }
 
