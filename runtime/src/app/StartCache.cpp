@@ -6,6 +6,7 @@
 #include "par/cpu/Matmul.h"
 #include "par/files/FileIdentity.h"
 #include "par/format/Sha256.h"
+#include "par/format/WrittenBuffers.h"
 #include "par/messages/Failure.h"
 #include "par/save/Export.h"
 
@@ -122,24 +123,11 @@ struct StateMap {
   std::vector<std::pair<uint64_t, uint64_t>> pages; ///< [begin, end) from the arena's begin, ascending, apart
 };
 
-/// Whether an instruction writes a buffer, or an alias of it.
-std::vector<bool> writtenBuffers(const format::Program &program) {
-  std::vector<bool> written(program.buffers.size());
-  for (const format::Block &block : program.blocks)
-    for (const format::Instruction &instruction : block.instructions)
-      for (const format::Operand &operand : instruction.operands)
-        if (operand.access != format::Access::Read) {
-          uint32_t of = program.buffers[operand.buffer].of;
-          written[of == format::noIndex ? operand.buffer : of] = true;
-        }
-  return written;
-}
-
 /// That of the tensors which `weights` gives values. Empty where a run may have changed one, or one lies elsewhere.
 StateMap mapOf(const Session &session, const WeightStore &weights) {
   const format::Program &program = session.onProgram().program();
   auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  std::vector<bool> written = writtenBuffers(program);
+  std::vector<bool> written = format::writtenBuffers(program);
   StateMap map;
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const format::Buffer &buffer = program.buffers[i];

@@ -1,5 +1,6 @@
 // Binds kernels and matmuls of a program, runs them, and keeps the filters packed that no instruction writes.
 #include "par/cpu/LocalSteps.h"
+#include "par/format/WrittenBuffers.h"
 
 #include "par/messages/Failure.h"
 
@@ -75,21 +76,8 @@ void LocalSteps::bindKernels(const core::DeviceOptions &options) {
   }
 }
 
-/// For each buffer that lies in memory of its own, whether an instruction writes it or an alias of it.
-static std::vector<bool> writtenBuffers(const format::Program &program) {
-  std::vector<bool> written(program.buffers.size());
-  for (const format::Block &block : program.blocks)
-    for (const format::Instruction &instruction : block.instructions)
-      for (const format::Operand &operand : instruction.operands)
-        if (operand.access != format::Access::Read) {
-          uint32_t of = program.buffers[operand.buffer].of;
-          written[of == format::noIndex ? operand.buffer : of] = true;
-        }
-  return written;
-}
-
 void LocalSteps::keepFilters(const format::Program &program) {
-  std::vector<bool> written = writtenBuffers(program);
+  std::vector<bool> written = format::writtenBuffers(program);
   for (const format::Block &block : program.blocks)
     for (const format::Instruction &instruction : block.instructions) {
       if (instruction.op != Op::Kernel || !kernels[instruction.kernel].builtin)
