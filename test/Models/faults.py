@@ -3,7 +3,7 @@
 
     faults.py [--bin build/bin] [--case dp8]... [--hosts 1|2]... [--every 15 | --each STEPS]
               [--minutes 20 | --steps N]
-              [--faults kill,stop,link,disk] [--seed N]
+              [--timed MINUTES] [--faults kill,stop,link,disk] [--seed N]
 
 A run without faults and without --restart makes N steps (as many as fit into the minutes), then a run under --restart
 makes the same steps while every 15 seconds, or after so many steps, a fault is drawn:
@@ -12,7 +12,8 @@ stop  SIGSTOP
 pair  two ranks are killed, the second one within 0.3 s: mostly while the first one is being started again
 link  of two hosts: the link of one is down for 0.3 to 4 s; a host that is silent for 2 s is lost (--timeout)
 disk  the disk of the saves is full until a save has been given up
-Both runs save. Hosts are network namespaces of this one, their ranks by tcp.
+Both runs save. With --timed the run without faults comes last, for the weights; its throughput is that of a run of so
+many minutes which comes first. Hosts are network namespaces of this one, their ranks by tcp.
 A line a claim: both end well, the exported weights are the same bytes, each loss is mended within 2 s (--back) of the
 loss, or of the link's return, the throughput outside the time without a link is at least 97.7 % (--share) of that
 without faults, by the clock and at the speed of the steps of the same run, each full disk costs a save and no more, no
@@ -158,6 +159,13 @@ class Trial:
         self.every_save = max(10, int(2 * rate))
         return self.arguments.steps or max(tried, int(rate * 60 * self.arguments.minutes))
 
+    def timed(self, job, case, bundle, steps, name):
+        """Seconds that so many steps take without faults, and how many of them are outside of the steps."""
+        count = min(steps, int(steps * (self.arguments.timed or self.arguments.minutes) / self.arguments.minutes))
+        seconds = self.alone(job, case, bundle, count, name)
+        _, start = self.beside_steps(name, seconds, "")
+        return start + (seconds - start) * steps / count, start
+
     def harmed(self, job, bundle, world, steps, name):
         """The run under faults: seconds, the faults, processes that are left, and descriptors early and late."""
         kinds = [kind for kind in self.arguments.faults.split(",") if kind != "link" or isinstance(job, TwoHosts)]
@@ -198,23 +206,25 @@ class Trial:
         title, world, bundle = f"{case} on {job.title}", CASES[case][0], self.bundle(case)
         whole, mended = (f"{title}-{kind}".replace(" ", "-") for kind in ("whole", "mended"))
         steps = self.steps_of(job, case, bundle)
-        seconds = self.alone(job, case, bundle, steps, whole)
+        seconds, start = self.timed(job, case, bundle, steps, whole)
         print(f"{title}: {steps} steps without faults in {seconds:.1f} s, a save every {self.every_save}", flush=True)
-        _, start = self.beside_steps(whole, seconds, "")
         took, faults, left, held = self.harmed(job, bundle, world, steps, mended)
-        for line in job.text().splitlines():
+        codes, said, text, back = job.codes(), job.said(), job.text(), faults.times_back()
+        for line in text.splitlines():
             if any(words in line for words in ("starting it again", "goes on after", "error", SKIPPED, "waited for")):
                 print("   ", line)
+        if self.arguments.timed:
+            print(f"{title}: {steps} steps under faults in {took:.1f} s; now those without, untimed", flush=True)
+            self.alone(job, case, bundle, steps, whole)
         played = ", ".join(f"{kind} {count}" for kind, count in faults.counts.items())
         self.claim(f"{title}: {steps} steps under {played} end well",
-                   not any(job.codes()) and sum(faults.counts.values()) > 0, f"{job.codes()} {job.said()}")
+                   not any(codes) and sum(faults.counts.values()) > 0, f"{codes} {said}")
         files = [self.work / f"{name}.safetensors" for name in (whole, mended)]
         self.claim(f"{title}: weights are the same bytes",
                    all(file.exists() for file in files) and files[0].read_bytes() == files[1].read_bytes())
         losses = [[json.loads(line).get("loss") for line in (self.work / f"{name}.jsonl").read_text().splitlines()]
                   for name in (whole, mended)]
         self.claim(f"{title}: losses of all steps are the same", losses[0] == losses[1])
-        back = faults.times_back()
         average = sum(back) / max(1, len(back))
         self.claim(f"{title}: back after at most {max(back, default=0):.2f} s, {average:.2f} s on the average of "
                    f"{len(back)}", max(back, default=0) <= self.arguments.back, back)
@@ -222,12 +232,12 @@ class Trial:
         self.claim(f"{title}: {100 * share:.1f} % of the throughput without faults, beside {faults.outage:.1f} s "
                    "without a link", share >= self.arguments.share)
         # The machine's speed may differ between the two runs.
-        steady, lost = self.beside_steps(mended, took - faults.outage, job.text())
+        steady, lost = self.beside_steps(mended, took - faults.outage, text)
         share = (steady + start) / (steady + lost)
         self.claim(f"{title}: {100 * share:.1f} % at the speed of its own steps, {lost - start:.2f} s beside them, "
                    f"{(lost - start) / max(1, sum(faults.counts.values())):.2f} s a fault",
                    share >= self.arguments.share)
-        self.claim(f"{title}: a full disk costs a save each time", not faults.unsaid, job.text())
+        self.claim(f"{title}: a full disk costs a save each time", not faults.unsaid, text)
         self.claim(f"{title}: no process is left over", not left, left)
         self.claim(f"{title}: supervisors hold {held[0] if held else 0} descriptors at first, "
                    f"{held[-1] if held else 0} at last", not held or abs(held[-1] - held[0]) <= 2, held)
@@ -256,6 +266,7 @@ def main():
     parser.add_argument("--each", type=int, help="a fault after so many steps, however quick they are")
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--steps", type=int)
+    parser.add_argument("--timed", type=float, help="minutes of the run without faults that is timed")
     parser.add_argument("--faults", default="kill,stop,link,disk")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     parser.add_argument("--back", type=float, default=2)

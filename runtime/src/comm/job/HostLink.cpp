@@ -65,6 +65,7 @@ void HostLink::loop() {
   eventfd_t ended = 0;
   eventfd_read(ending, &ended);
   told = 0;
+  judge();
   tell();
   if (connection.open())
     connection.send({Message::bye, ""});
@@ -115,9 +116,18 @@ void HostLink::lose(const std::string &message) {
   comm::lose(board, bundle, message);
 }
 
+/// The attempt may be over because a rank saw the end of rank 0 first, which rank 0's supervisor, lost with it, says
+/// nowhere.
+void HostLink::judgeAfterLoss() {
+  if (!connection.open() && isLost(board) && mends(board) && !board[0].finished.load())
+    tellLoss(board, bundle, lostRank(board, 0, "ended", double(now() - heard) / 1e9), /*first=*/true);
+}
+
 void HostLink::judge() {
-  if (over || board.aborted())
+  if (over)
     return;
+  if (board.aborted())
+    return judgeAfterLoss();
   if (!connection.open()) {
     if (!board[0].finished.load())
       lose(lostRank(board, 0, "ended", double(now() - heard) / 1e9));

@@ -32,6 +32,7 @@ private:
   void handle(const Message &message);
   void tell();
   void judge();
+  void judgeAfterLoss();
   void lose(const std::string &message);
 
   LedHost led;
