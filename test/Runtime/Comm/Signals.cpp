@@ -1,10 +1,14 @@
 // SIGINT, SIGTERM and SIGHUP in every state of a job: it ends soon and cleanly, and a line says which rank got the
 // signal and how the job ended.
 #include "Rendezvous.h"
+#include "comm/job/Interrupt.h"
+#include "comm/shared/Memory.h"
 
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <regex>
+#include <sys/mman.h>
+#include <thread>
 
 using namespace par::test;
 
@@ -119,6 +123,43 @@ TEST(Signals, CtrlC) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status << text;
   EXPECT_NE(text.find("SIGINT came to " + idOf("par-run", child)), std::string::npos) << text;
 }
+
+// The board of a job that ends while another thread's handler writes to it: the handler is held at its first write, as
+// a thread may be that has no core, until the job would have ended.
+static std::atomic<int> heldWrites{0};
+static std::span<std::byte> heldBoard;
+
+static void holdWrite(int) {
+  if (heldWrites.fetch_add(1) != 0) // the board is gone
+    _exit(1);
+  usleep(200'000);
+  mprotect(heldBoard.data(), heldBoard.size(), PROT_READ | PROT_WRITE);
+}
+
+static void endJobBesideHandler() {
+  using namespace par::comm;
+  std::atomic<bool> ending{false};
+  std::thread other([&] {
+    while (!ending.load())
+      usleep(1000);
+  });
+  {
+    par::comm::Mapping memory = mapPrivate(SharedState::bytesFor(1));
+    Interrupt interrupt(*SharedState::make(memory.bytes.data(), 1), 0);
+    heldBoard = memory.bytes;
+    std::signal(SIGSEGV, holdWrite);
+    mprotect(heldBoard.data(), heldBoard.size(), PROT_READ);
+    pthread_kill(other.native_handle(), SIGHUP);
+    while (!heldWrites.load())
+      usleep(1000);
+  }
+  ending.store(true);
+  other.join();
+  _exit(0);
+}
+
+// It stays until the handler is done.
+TEST(Signals, AtTheEndOfTheJob) { EXPECT_EXIT(endJobBesideHandler(), testing::ExitedWithCode(0), ""); }
 
 // Ranks of a launcher, before all have connected: one rank leaves by itself and says so; with rank 0 the others end,
 // and say so, too.

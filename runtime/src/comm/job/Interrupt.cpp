@@ -19,6 +19,7 @@ static std::atomic<SharedState *> interrupted{nullptr};
 static std::atomic<int> signalled{0}, rankHere{-1};
 static std::atomic<std::atomic<uint64_t> *> outliving{nullptr}; // of noteSignalsIn()
 static std::atomic<int64_t> firstAsked{0};                      // when askedToEnd() first saw a signal to this job
+static std::atomic<int> handlers{0};                            // that run now, and may hold `interrupted`
 // Messages before and after a job, composed beforehand, as a handler cannot.
 struct Line {
   std::array<char, 512> text;
@@ -26,6 +27,9 @@ struct Line {
 };
 static std::array<Line, 2> lonely;
 static std::atomic<size_t> past{0};
+
+/// How long a handler takes at most, on a machine with much to do.
+static constexpr int64_t maxHandlerTime = 2'000'000'000;
 
 static std::string_view nameOf(int signal) {
   return signal == SIGINT ? "SIGINT" : signal == SIGHUP ? "SIGHUP" : "SIGTERM";
@@ -62,7 +66,18 @@ static void noteOutliving(int signal) {
   outliving.load()->compare_exchange_strong(none, Signal{signal, rankHere.load(), getpid()}.bits());
 }
 
+namespace {
+/// While it lives, the board that `interrupted` points to stays.
+class InHandler {
+public:
+  InHandler() { handlers.fetch_add(1); }
+  InHandler(const InHandler &) = delete;
+  ~InHandler() { handlers.fetch_sub(1); }
+};
+} // namespace
+
 static void onSignal(int signal) {
+  InHandler here;
   SharedState *sharedState = interrupted.load();
   if (!sharedState && !outliving.load())
     sayAndEnd({lonely[past].text.data(), lonely[past].bytes.load()}, signal);
@@ -87,6 +102,7 @@ static void onSentInterrupt(int signal, siginfo_t *info, void *) {
 // The reader of the job's output has gone (`par-run | head`). The job ends as by Ctrl-C, with its step done and its
 // save complete; a second failed write does not hurry it.
 static void onClosedPipe(int signal) {
+  InHandler here;
   if (SharedState *sharedState = interrupted.load()) {
     sharedState->note({signal, rankHere.load(), getpid()});
     sharedState->stop();
@@ -148,6 +164,10 @@ Interrupt::~Interrupt() {
     sigaction(endingSignals[i], &before[i], nullptr);
   sigaction(SIGPIPE, &before[3], nullptr);
   interrupted.store(nullptr);
+  // A handler of another thread may be about to write to the board. No longer than it can take: in a process that was
+  // forked beside one, the count never falls.
+  for (int64_t began = now(); handlers.load() && now() - began < maxHandlerTime;)
+    usleep(100);
 }
 
 /// "rank 2 (pid 4711)", "par-run (pid 4711)".
