@@ -4,7 +4,8 @@
     mirror.py [--bin build/bin] [--case pp4]... [--steps 400] [--faults 6] [--seed N]
 
 Each rank has a par-run of its own under another host name, so that a host that is killed takes its rank's memory along.
-It comes again at once, without state, and has it from its mirror at a neighbour. Hosts are killed at random moments:
+It comes again at once, without state, and has it from its mirror at a neighbour; so does rank 0's, where ranks meet,
+which is lost first. Hosts are killed at random moments:
 while a mirror is on its way, in a step, in a save; and in half of the cases a rank's process, of whichever host, once
 more within 0.3 s, while the first loss is being mended. At the end of each case a host and the neighbour that holds its
 mirror are killed together: all go back to the newest save. In cases "-spares" two hosts are lost for good, and spares
@@ -53,7 +54,7 @@ class Trial(Trials):
         return [str(part) for part in
                 [self.bin / "par-run", bundle, "--text", ROOT / "README.md", "--init", "--no-tuning", "--steps",
                  steps, "--metrics", folder / "metrics.jsonl", "--export", folder / "w.safetensors",
-                 "--save", folder / "ckpt", "--save-every", SAVE_EVERY, "--log-every", 50, *more]]
+                 "--save", folder / "ckpt", "--save-every", SAVE_EVERY, "--resume", "auto", "--log-every", 50, *more]]
 
     def steps(self, folder):
         path = folder / "metrics.jsonl"
@@ -160,7 +161,7 @@ class Trial(Trials):
             self.moves(job, 2 * every + 2)
             if job.ended():
                 break
-            self.lose(job, [self.random.randrange(1, RANKS)])
+            self.lose(job, [self.random.randrange(RANKS) if lost else 0])
             lost += 1
             if self.random.random() < 0.5:
                 time.sleep(self.random.uniform(0, 0.3))

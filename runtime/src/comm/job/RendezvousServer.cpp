@@ -347,6 +347,9 @@ void RendezvousServer::admit(Peer &peer, const Join &join) {
     return fail(startedWrong || join.world != world() ? 2 : exitRankLost, message);
   }
   members[join.rank] = &peer;
+  // Ranks may have made attempts that this supervisor has not: it was started again, and they are the rest of its job.
+  if (mends(sharedState))
+    sharedState.attempt.store(std::max(sharedState.attempt.load(), join.attempts + 1));
   spares.rankCame();
 }
 
@@ -357,9 +360,6 @@ void RendezvousServer::start(const std::vector<uint32_t> &chosen) {
     members.push_back(come[seat]);
   seatOf = chosen;
   sharedState.ranks.store(uint32_t(chosen.size()));
-  for (Peer *peer : members)
-    if (mends(sharedState))
-      sharedState.attempt.store(std::max(sharedState.attempt.load(), peer->join->attempts + 1));
   for (Peer *peer : members)
     spares.noteHolder(*peer->join);
   HostMap hosts = hostsOf(members);
