@@ -1,5 +1,6 @@
 // par-run BUNDLE: trains or evaluates a bundle. The work is in core/Job.h.
 #include "par/app/Job.h"
+#include "par/format/Colors.h"
 #include "par/format/Manifest.h"
 #include "par/format/OutOfMemory.h"
 #include "par/format/Printable.h"
@@ -11,7 +12,7 @@
 #include <iostream>
 
 static int failWith(const std::string &sentence, int code) {
-  std::cerr << "par-run: error: " << par::format::printable(sentence) << std::endl;
+  std::cerr << par::format::colored("par-run: error: " + par::format::printable(sentence)) << std::endl;
   return code;
 }
 
@@ -29,6 +30,8 @@ int main(int argc, char **argv) {
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     par::core::RunOptions options = par::core::parseOptions(arguments);
+    if (!options.color.empty())
+      par::format::setColors(options.color);
     if (options.help) {
       std::cout << par::core::usage();
       return endOutput();
@@ -43,7 +46,7 @@ int main(int argc, char **argv) {
       par::core::takeDevice(options, device);
     return par::core::runTool(options);
   } catch (const par::core::Failure &failure) {
-    std::cerr << failure.what() << std::endl;
+    std::cerr << par::format::colored(failure.what()) << std::endl;
     return failure.exitCode();
   } catch (const std::exception &error) { // no memory before the bundle's name is known
     return failWith(error.what(), par::core::exitError);

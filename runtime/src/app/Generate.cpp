@@ -2,6 +2,7 @@
 #include "Generate.h"
 
 #include "Sequences.h"
+#include "par/format/Colors.h"
 #include "par/messages/Failure.h"
 
 #include <nlohmann/json.hpp>
@@ -165,7 +166,7 @@ int generate(const Job &job, Session &session) {
         return code;
     } catch (const Failure &failure) {
       if (session.rank() == 0) {
-        std::cerr << failure.what() << std::endl;
+        std::cerr << format::colored(failure.what()) << std::endl;
         say({{"error", failure.what()}});
       }
       code = exitError;

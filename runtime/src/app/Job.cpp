@@ -14,6 +14,7 @@
 #include "par/cpu/Machine.h"
 #include "par/cpu/Matmul.h"
 #include "par/cuda/driver/Driver.h"
+#include "par/format/Colors.h"
 #include "par/messages/TrainMessages.h"
 #include "par/save/Export.h"
 #include "par/sim/World.h"
@@ -571,16 +572,16 @@ int runTool(const RunOptions &options, const std::function<int(Job &, comm::Cont
       }
     });
   } catch (const Failure &failure) {
-    std::cerr << failure.what() << std::endl;
+    std::cerr << format::colored(failure.what()) << std::endl;
     if (place)
       comm::tellOthers(launchOf(none), *place, failure.what());
     return failure.exitCode();
   } catch (const comm::LaunchError &error) {
-    std::cerr << Failure(nameOf(options), error.what()).what() << std::endl;
+    std::cerr << format::colored(Failure(nameOf(options), error.what()).what()) << std::endl;
     return error.code;
   } catch (const std::exception &error) {
     Failure failure(none.name, error.what());
-    std::cerr << failure.what() << std::endl;
+    std::cerr << format::colored(failure.what()) << std::endl;
     if (place)
       comm::tellOthers(launchOf(none), *place, failure.what());
     return exitError;

@@ -309,18 +309,30 @@ std::vector<Flag> runningFlags() {
       {"--no-tuning", "", "time no algorithms of matmuls, take the library's first proposal", MARK(noTuning)},
       {"--dry-run", "", "load, verify, connect, stop", MARK(dryRun)},
       {"--check-arena", "", "poison unused memory and measure what is touched", MARK(checkArena)},
+      {"--help", "", "this", MARK(help)},
+      {"--version", "", "version, and that of the bundle format", MARK(version)},
+  };
+}
+
+/// How a run says what it says.
+std::vector<Flag> sayingFlags() {
+  return {
       {"-q", "", "no progress lines", MARK(quiet)},
       {"-v", "", "a progress line every step", MARK(verbose)},
       {"--json", "", "lines of standard output as JSON objects: {\"said\": ...}, and those of --metrics", MARK(json)},
-      {"--help", "", "this", MARK(help)},
-      {"--version", "", "version, and that of the bundle format", MARK(version)},
+      {"--color", "[=auto|always|never]",
+       "colours of errors and warnings; --color is auto: on a terminal, unless NO_COLOR is set",
+       [](RunOptions &o, const std::string &v) {
+         o.color = v.empty() ? "auto" : oneOf("--color", v, {"auto", "always", "never"}, "auto, always or never");
+       },
+       false, true},
   };
 }
 
 const std::vector<Flag> &flags() {
   static const std::vector<Flag> table = [] {
     std::vector<Flag> all = runningFlags();
-    for (const std::vector<Flag> &more : {dataFlags(), predictingFlags(), measuringFlags()})
+    for (const std::vector<Flag> &more : {dataFlags(), predictingFlags(), measuringFlags(), sayingFlags()})
       all.insert(all.end() - 2, more.begin(), more.end()); // before --help and --version
     return all;
   }();
@@ -378,9 +390,6 @@ void refuseForeign(const std::string &name) {
       .exitsWith(exitUsage);
 }
 
-/// Flags of plan.md that are not there yet.
-constexpr const char *laterFlags[] = {"--color"};
-
 } // namespace
 
 RunOptions parseOptions(const std::vector<std::string> &arguments) {
@@ -400,9 +409,6 @@ RunOptions parseOptions(const std::vector<std::string> &arguments) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    for (const char *later : laterFlags)
-      if (name == later)
-        refuse(Message::notYet, name);
     const Flag *found = nullptr;
     for (const Flag &flag : flags())
       if (name == flag.name)

@@ -1,5 +1,6 @@
 // Opens the bundle and computes: batches of requests, one call of predict each, or prompts.
 #include "par/serve/Serve.h"
+#include "par/format/Colors.h"
 
 #include "Continuing.h"
 #include "Prompts.h"
@@ -112,7 +113,7 @@ int serve(const RunOptions &options, const std::vector<std::string> &arguments) 
   api::Caller caller(api::startRanks(argumentsOfSession(arguments), /*isolated=*/false, worker));
   Answers answers = answersOf(core::nameOf(options), caller);
   while (std::optional<std::string> line = caller.nextEvent())
-    std::cerr << *line << std::endl;
+    std::cerr << format::colored(*line) << std::endl;
   Statistics statistics;
   Report report(options.metrics, statistics);
   Queue queue(answers.rows, answers.gathers, std::chrono::microseconds(static_cast<int64_t>(options.maxWait * 1e3)));

@@ -1,4 +1,5 @@
 #include "Work.h"
+#include "par/format/Colors.h"
 
 #include <iostream>
 
@@ -23,7 +24,7 @@ void Report::write() {
 void Work::finishCall() {
   server.wake();
   while (std::optional<std::string> line = caller.nextEvent())
-    std::cerr << *line << std::endl;
+    std::cerr << format::colored(*line) << std::endl;
   report.writeIfDue();
 }
 
@@ -34,7 +35,7 @@ void Work::fail(std::span<const PendingRequest> batch, const core::Failure &fail
     statistics.addError();
   }
   if (exitCode == 0)
-    std::cerr << failure.what() << std::endl;
+    std::cerr << format::colored(failure.what()) << std::endl;
   if (failure.exitCode() == core::exitDeadRank || ++failed == 2) {
     exitCode = failure.exitCode();
     server.stop();

@@ -38,7 +38,7 @@ TEST_F(Mistakes, ofFlags) {
       {{"a.par", "b.par"}, "par-run: error: two bundles given: \"a.par\" and \"b.par\""},
       {{"a.par", "--stpes", "3"}, "par-run: error: unknown flag \"--stpes\"; did you mean \"--steps\"?"},
       {{"a.par", "--resume-from", "ckpt"}, "par-run: error: unknown flag \"--resume-from\"; --help lists them"},
-      {{"a.par", "--color"}, "par-run: error: --color is not supported yet"},
+      {{"a.par", "--color=red"}, "par-run: error: --color takes auto, always or never, not \"red\""},
       {{"a.par", "--tokens", "f", "--text", "f"}, "par-run: error: --text and --tokens exclude each other"},
       {{"a.par", "--synthetic", "--input", "x=f"}, "par-run: error: --input and --synthetic exclude each other"},
       {{"a.par", "--stride", "2"}, "par-run: error: --stride needs --text F or --tokens F"},

@@ -59,6 +59,7 @@ struct RunOptions {
   uint64_t maxSkips = 10; ///< steps in a row that may be skipped
   bool fed = false;       ///< a session: its caller gives the batches, and says how long
   bool here = false;      ///< of one rank, in its caller's process
+  std::string color;      ///< of errors and warnings: auto, always or never; empty: as the environment says
   bool noTuning = false, dryRun = false, checkArena = false, quiet = false, help = false, version = false,
        verbose = false, json = false;
 };

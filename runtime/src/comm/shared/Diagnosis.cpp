@@ -1,6 +1,7 @@
 // The message about a rank that is lost.
 #include "Diagnosis.h"
 #include "par/comm/shared/Output.h"
+#include "par/format/Colors.h"
 #include "par/messages/CommMessages.h"
 
 #include <algorithm>
@@ -168,7 +169,7 @@ std::string par::comm::howEnded(int status) {
 void par::comm::printLine(std::string_view line) {
   // A job's end is told to its ranks after it has been said, and they may not wait for a reader that never comes.
   constexpr int64_t maxTime = 3'000'000'000;
-  std::string text = format::printable(std::string(line), "\n") + "\n";
+  std::string text = format::colored(format::printable(std::string(line), "\n")) + "\n";
   if (isatty(STDERR_FILENO))
     writeOutput(STDERR_FILENO, text);
   else
