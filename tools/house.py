@@ -13,7 +13,7 @@ import argparse
 import pathlib
 import sys
 
-from house import attributes, costs, docs, errors, form, rooms, sizes, words
+from house import attributes, batches, costs, docs, errors, form, rooms, sizes, words
 from house.exceptions import Exceptions
 from house.sources import Tree
 from house.table import print_table
@@ -21,6 +21,7 @@ from house.table import print_table
 CHECKS = {
     "rooms": rooms.check, "attributes": attributes.check, "sizes": sizes.check, "form": form.check,
     "words": words.check, "errors": errors.check, "docs": docs.check, "costs": costs.check,
+    "batches": batches.check,
 }
 
 

@@ -29,8 +29,6 @@ std::vector<std::vector<int64_t>> TensorSharding::holders() const {
 
 namespace {
 
-/// IR version that has the annotations.
-constexpr int64_t firstIr = 11;
 constexpr int64_t maxShards = int64_t(1) << 31;
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -116,8 +114,8 @@ void DeviceChecker::checkConfigurations() {
 
 void DeviceChecker::checkVersion() {
   place = "";
-  if (annotated && model.irVersion < firstIr)
-    find("has multi-device annotations, which are of IR version " + number(firstIr) + "; the file says " +
+  if (annotated && model.irVersion < firstIrOfDevices)
+    find("has multi-device annotations, which are of IR version " + number(firstIrOfDevices) + "; the file says " +
          number(model.irVersion));
 }
 

@@ -21,9 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// IR version that has the annotations.
-constexpr int64_t firstIr = 11;
-
 /// Calls `onNode` for each node and `onTensor` for each tensor of a graph, in bodies of nodes, too.
 struct Walk {
   std::function<void(::onnx::NodeProto &)> onNode;
@@ -105,7 +102,7 @@ void checkFolder(::onnx::ModelProto &proto, const Model &model, const std::strin
 /// The file's own annotations go, also those of nodes in bodies and functions: their configurations do.
 void annotate(::onnx::ModelProto &proto, const DeviceConfiguration &configuration,
               const std::vector<std::optional<NodeDevices>> &nodes) {
-  proto.set_ir_version(std::max<int64_t>(proto.ir_version(), firstIr));
+  proto.set_ir_version(std::max<int64_t>(proto.ir_version(), firstIrOfDevices));
   proto.clear_configuration();
   convertConfiguration(configuration, *proto.add_configuration());
   auto clear = [](::onnx::NodeProto &node) { node.clear_device_configurations(); };

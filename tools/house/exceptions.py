@@ -64,7 +64,7 @@ class Exceptions:
         kinds = {"rooms": ("arrow", "circle", "homeless"), "attributes": ("attribute",), "errors": ("error",),
                  "sizes": ("class-lines", "class-methods", "file-lines", "function-lines", "pass-lines"),
                  "form": ("columns", "subject", "head", "guard", "constant"),
-                 "words": BUDGETED, "docs": ("flag", "key")}
+                 "words": BUDGETED, "docs": ("flag", "key"), "costs": ("rate",), "batches": ("batch",)}
         return any(check in kinds[name] for name in names)
 
     def lower(self, faults, names):

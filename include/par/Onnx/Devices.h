@@ -11,6 +11,9 @@ namespace par::onnx {
 
 struct Model;
 
+/// IR version that has the annotations.
+constexpr int64_t firstIrOfDevices = 11;
+
 /// Part of an axis: N blocks in M shards. An axis has one, or several, major first, if a reshape made it of several.
 struct SimpleSharding {
   std::optional<int64_t> size;       ///< N as a number

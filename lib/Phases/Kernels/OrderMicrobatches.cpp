@@ -40,7 +40,7 @@ struct Stored {
 };
 
 /// A buffer in which microbatches are added up.
-struct Sum {
+struct OrderedSum {
   BufferOp buffer;
   SmallVector<Stored> stored;
   AllReduceOp reduce; ///< over the replicas; null: there is one
@@ -65,15 +65,15 @@ public:
 private:
   void collectSums();
   bool reducesReplicas(AllReduceOp reduce) const;
-  void order(Sum &sum);
+  void order(OrderedSum &sum);
   Value exchange(Value leaf, ArrayAttr axes, int64_t members);
-  void keepApart(Sum &sum);
+  void keepApart(OrderedSum &sum);
   Operation *findOther();
 
   ProgramOp program;
   MeshAttr mesh;
   SmallVector<StringAttr> replicas;
-  llvm::MapVector<StringRef, Sum> sums;
+  llvm::MapVector<StringRef, OrderedSum> sums;
 };
 
 } // namespace
@@ -121,7 +121,7 @@ bool Orderer::reducesReplicas(AllReduceOp reduce) const {
   return axes.size() >= replicas.size() && ArrayRef(axes).take_front(replicas.size()) == ArrayRef(replicas);
 }
 
-static BufferOp makeBuffer(Sum &sum, StringRef suffix, RankedTensorType type) {
+static BufferOp makeBuffer(OrderedSum &sum, StringRef suffix, RankedTensorType type) {
   OpBuilder builder(sum.buffer);
   return BufferOp::create(builder, sum.buffer.getLoc(), (sum.buffer.getSymName() + suffix).str(), BufferKind::temp,
                           sum.buffer.getOfAttr(), /*sliced=*/false, SlotIndex::none, 1, type, TypeAttr(),
@@ -179,7 +179,7 @@ static void eraseUnused(Value value) {
   }
 }
 
-void Orderer::order(Sum &sum) {
+void Orderer::order(OrderedSum &sum) {
   RankedTensorType type = sum.buffer.getTensorType();
   ArrayAttr axes = sum.reduce.getAxes();
   int64_t members = mesh.getSize(getAxes(axes));
@@ -206,7 +206,7 @@ void Orderer::order(Sum &sum) {
 }
 
 /// The value of a microbatch goes through memory before it is added.
-void Orderer::keepApart(Sum &sum) {
+void Orderer::keepApart(OrderedSum &sum) {
   BufferOp leaf = makeBuffer(sum, ".leaf", sum.buffer.getTensorType());
   for (Stored &stored : sum.stored) {
     if (!stored.leaf || !stored.load)

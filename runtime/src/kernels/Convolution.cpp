@@ -1,5 +1,6 @@
 // Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
 #include "ConvolutionSizes.h"
+#include "DnnEngine.h"
 #include "FilterBlocks.h"
 #include "Scratch.h"
 #include "par/format/SignalsHeld.h"
@@ -19,14 +20,6 @@ using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
 
 enum class Pass : uint64_t { Forward, InputGrad, FilterGrad };
-
-const dnnl::engine &engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
-constexpr size_t alignment = 64;
-size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 /// One of a convolution's tensors: as the program has it, and as the library wants it.
 struct Side {

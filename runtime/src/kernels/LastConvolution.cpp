@@ -1,6 +1,7 @@
 // Convolutions with channels last by oneDNN, with the ops after them as its post-ops.
 #include "LastConvolution.h"
 
+#include "DnnEngine.h"
 #include "Magnitude.h"
 #include "NanWatch.h"
 #include "Scratch.h"
@@ -21,11 +22,6 @@ using Desc = dnnl::memory::desc;
 
 double realAt(const uint64_t *imm, size_t index) { return std::bit_cast<double>(imm[index]); }
 
-const dnnl::engine &engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
 Desc any(const Dims &dims) { return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any}; }
 
 Desc rowMajor(const Dims &dims) {
@@ -44,8 +40,6 @@ Desc channelsLast(const Dims &dims) {
   strides[0] = strides[2] * dims[2];
   return {dims, dnnl::memory::data_type::f32, strides};
 }
-
-size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 } // namespace
 

@@ -55,6 +55,16 @@ class Faults(unittest.TestCase):
         self.holds("costs", {"lib/Low/T.cpp": reads}, {"lib/Low/T.cpp": asks, "lib/Costs/C.cpp": reads},
                    "lib/Low/T.cpp:1: reads memory of a hardware file; ask CostTable")
 
+    def test_names_that_meet_in_a_batch(self):
+        hidden = lambda code: "namespace {\n" + code + "} // namespace\n"
+        function = "int size(%s x) {\n  return 4;\n}\n"
+        first = hidden(function % "int") + "static constexpr int maxLooks = 3;\n"
+        one = {"lib/Low/A.cpp": first, "lib/Low/B.cpp": hidden(function % "long")}
+        for text in ("static " + function % "int", hidden("struct maxLooks {\n  int x;\n};\n"),
+                     "static const long maxLooks[] = {4};\n"):
+            self.holds("batches", {**one, "lib/Low/C.cpp": text}, {**one, "lib/High/C.cpp": text},
+                       "files of lib/Low are compiled together")
+
     def test_undeclared_attribute(self):
         declared = 'def A : Op<"a"> { let arguments = (ins StrAttr:$kept); }\n'
         code = ('constexpr StringLiteral lostAttr = "par.lost";\n'

@@ -66,10 +66,6 @@ std::string lostPattern(int rank, const std::string &how) {
          "[0-9]+\\.[0-9] s; (nothing was saved|last save \\S+/[0-9]+; go on with --resume auto)\n";
 }
 
-void expectMatch(const std::string &text, const std::string &pattern) {
-  EXPECT_TRUE(std::regex_match(text, std::regex(pattern))) << text << "\ndoes not match\n" << pattern;
-}
-
 /// Seconds until the ranks had ended.
 double expectGone(const std::map<int, pid_t> &ranks, Clock::time_point begin) {
   while (std::any_of(ranks.begin(), ranks.end(), [](auto &entry) { return alive(entry.second); }) &&

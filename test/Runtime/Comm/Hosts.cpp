@@ -63,13 +63,6 @@ struct TwoHosts {
   std::vector<std::unique_ptr<Process>> ranks;
 };
 
-size_t count(const std::string &text, const std::string &piece) {
-  size_t n = 0;
-  for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1))
-    ++n;
-  return n;
-}
-
 } // namespace
 
 // The carrier's bytes are all there, and the job ends as one on a single host does.
@@ -288,31 +281,62 @@ TEST(Hosts, LostFirstHost) {
   }
 }
 
+namespace {
+
+/// Ends both processes of a host and of its ranks. Stopped first: none of them tells others of another one's end.
+void loseHost(TwoHosts &job, const std::array<size_t, 2> &ranks) {
+  std::vector<pid_t> lost;
+  for (size_t rank : ranks)
+    for (const auto &[number, process] : ranksOf(job.ranks[rank]->out()))
+      lost.push_back(process);
+  for (int signal : {SIGSTOP, SIGKILL}) {
+    for (size_t rank : ranks)
+      job.ranks[rank]->signal(signal);
+    for (pid_t process : lost)
+      kill(process, signal);
+  }
+}
+
+void startAgain(TwoHosts &job, const std::array<size_t, 2> &ranks, const std::vector<std::string> &flags,
+                const char *host) {
+  for (size_t rank : ranks)
+    job.ranks[rank] = std::make_unique<Process>(job.argumentsOf(int(rank), flags), Environment{{"PAR_HOST", host}});
+}
+
+} // namespace
+
 // A host of which nothing is left is waited for until its ranks are started again, there or on another host.
 TEST(Hosts, LostHostIsWaitedFor) {
   for (const char *host : {"b", "c"}) {
-    TwoHosts job({"--restart", "-1", "--timeout", "2"}, "300");
+    std::vector<std::string> flags{"--restart", "-1", "--timeout", "2", "--steps", "300"};
+    TwoHosts job(flags, "300");
     job.runs();
-    std::vector<pid_t> lost;
-    for (size_t rank : {2, 3})
-      for (const auto &[number, process] : ranksOf(job.ranks[rank]->out()))
-        lost.push_back(process);
-    // Stopped first: none of them tells rank 0 of another one's end.
-    for (int signal : {SIGSTOP, SIGKILL}) {
-      for (size_t rank : {2, 3})
-        job.ranks[rank]->signal(signal);
-      for (pid_t process : lost)
-        kill(process, signal);
-    }
+    loseHost(job, {2, 3});
     usleep(500'000);
-    for (int rank : {2, 3})
-      job.ranks[size_t(rank)] =
-          std::make_unique<Process>(job.argumentsOf(rank, {"--restart", "-1", "--timeout", "2", "--steps", "300"}),
-                                    Environment{{"PAR_HOST", host}});
+    startAgain(job, {2, 3}, flags, host);
     std::vector<std::string> outputs = job.outputs(0);
     EXPECT_NE(outputs[0].find(" on b ended in step "), std::string::npos) << outputs[0];
     EXPECT_NE(outputs[0].find("; it is waited for (--join-timeout)\n"), std::string::npos) << outputs[0];
     EXPECT_EQ(count(outputs[0], "job.par: goes on after step "), 1u) << outputs[0];
+  }
+}
+
+// So is that of rank 0, whose ranks are started again where its address leads. Its new rendezvous takes the number of
+// the attempt from those that have lived on, a second time, too, and under --shrink.
+TEST(Hosts, FirstHostComesAgain) {
+  for (std::vector<std::string> flags : {std::vector<std::string>(), {"--shrink", "30"}}) {
+    flags.insert(flags.end(), {"--restart", "-1", "--timeout", "2", "--steps", "600"});
+    TwoHosts job(flags, "600");
+    job.runs();
+    for (const char *host : {"a", "c"}) {
+      loseHost(job, {0, 1});
+      usleep(300'000);
+      startAgain(job, {0, 1}, flags, host);
+      EXPECT_TRUE(job.ranks[0]->says("job.par: goes on after step ", 8)) << job.ranks[0]->errors();
+      EXPECT_TRUE(job.ranks[0]->sees(amongSteps)) << job.ranks[0]->errors();
+    }
+    std::vector<std::string> outputs = job.outputs(0);
+    EXPECT_EQ(count(outputs[1], "; it is waited for (--join-timeout)\n"), 2u) << outputs[1];
   }
 }
 

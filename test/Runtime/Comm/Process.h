@@ -7,8 +7,10 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <map>
 #include <poll.h>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -170,6 +172,18 @@ inline bool handles(pid_t pid, int signal) {
         return true;
   }
   return false;
+}
+
+/// How often a piece occurs in a text.
+inline size_t count(const std::string &text, const std::string &piece) {
+  size_t n = 0;
+  for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1))
+    ++n;
+  return n;
+}
+
+inline void expectMatch(const std::string &text, const std::string &pattern) {
+  EXPECT_TRUE(std::regex_match(text, std::regex(pattern))) << text << "\ndoes not match\n" << pattern;
 }
 
 } // namespace par::test

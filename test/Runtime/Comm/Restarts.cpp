@@ -43,17 +43,6 @@ struct Job : Process {
   }
 };
 
-void expectMatch(const std::string &text, const std::string &pattern) {
-  EXPECT_TRUE(std::regex_match(text, std::regex(pattern))) << text << "\ndoes not match\n" << pattern;
-}
-
-size_t count(const std::string &text, const std::string &piece) {
-  size_t n = 0;
-  for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1))
-    ++n;
-  return n;
-}
-
 std::string lost(int rank, const std::string &how, const std::string &number = "") {
   return "job\\.par: rank " + std::to_string(rank) + " \\(dp " + std::to_string(rank) + "\\) " + how +
          " in step [0-9]+, at job/[a-z]+:[01]; starting it again" + number + "\n";

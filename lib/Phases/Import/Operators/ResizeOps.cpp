@@ -10,27 +10,27 @@ namespace {
 using namespace mlir;
 
 /// The attributes of a resizing node for all dims.
-struct Rule {
+struct Resizing {
   std::string mode, coordinates, nearest, policy;
   double a, extrapolation;
   bool exclude, antialias;
   bool isCrop() const { return coordinates == "tf_crop_and_resize"; }
 };
 
-Rule readRule(NodeImporter &importer) {
+Resizing readAttributes(NodeImporter &importer) {
   auto text = [&](const char *name, const char *otherwise) {
     return std::string(importer.node.stringAttribute(name, otherwise));
   };
   // Before opset 11 there were no such attributes.
   bool old = importer.opset() < 11;
-  Rule rule{text("mode", "nearest"),
-            text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
-            text("nearest_mode", old ? "floor" : "round_prefer_floor"),
-            text("keep_aspect_ratio_policy", "stretch"),
-            importer.node.floatAttribute("cubic_coeff_a", -0.75),
-            importer.node.floatAttribute("extrapolation_value", 0),
-            importer.node.intAttribute("exclude_outside", 0) != 0,
-            importer.node.intAttribute("antialias", 0) != 0};
+  Resizing rule{text("mode", "nearest"),
+                text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+                text("nearest_mode", old ? "floor" : "round_prefer_floor"),
+                text("keep_aspect_ratio_policy", "stretch"),
+                importer.node.floatAttribute("cubic_coeff_a", -0.75),
+                importer.node.floatAttribute("extrapolation_value", 0),
+                importer.node.intAttribute("exclude_outside", 0) != 0,
+                importer.node.intAttribute("antialias", 0) != 0};
   if (rule.mode == "bilinear" || rule.mode == "trilinear")
     rule.mode = "linear";
   return rule;
@@ -43,7 +43,7 @@ struct Scaling {
 };
 
 /// The coordinate in the operand of element `index` of the result.
-FailureOr<double> findCoordinate(NodeImporter &importer, const Rule &rule, const Scaling &dim, int64_t index) {
+FailureOr<double> findCoordinate(NodeImporter &importer, const Resizing &rule, const Scaling &dim, int64_t index) {
   double length = double(dim.from), width = dim.scale * length, half = (index + 0.5) / dim.scale - 0.5;
   if (rule.coordinates == "half_pixel")
     return half;
@@ -63,11 +63,11 @@ FailureOr<double> findCoordinate(NodeImporter &importer, const Rule &rule, const
   return importer.error() << "its coordinate_transformation_mode is \"" << rule.coordinates << "\"";
 }
 
-bool isOutside(const Rule &rule, const Scaling &dim, double x) {
+bool isOutside(const Resizing &rule, const Scaling &dim, double x) {
   return rule.isCrop() && (x < 0 || x > double(dim.from - 1));
 }
 
-FailureOr<int64_t> findNearest(NodeImporter &importer, const Rule &rule, const Scaling &dim, double x) {
+FailureOr<int64_t> findNearest(NodeImporter &importer, const Resizing &rule, const Scaling &dim, double x) {
   double nearest;
   if (rule.nearest == "round_prefer_floor")
     nearest = std::ceil(x - 0.5);
@@ -83,7 +83,7 @@ FailureOr<int64_t> findNearest(NodeImporter &importer, const Rule &rule, const S
 }
 
 /// The weight of an element at `distance`.
-double weightAt(const Rule &rule, double distance) {
+double weightAt(const Resizing &rule, double distance) {
   double d = std::fabs(distance), a = rule.a;
   if (rule.mode == "linear")
     return std::max(0.0, 1 - d);
@@ -93,7 +93,7 @@ double weightAt(const Rule &rule, double distance) {
 }
 
 /// Adds the weights of one result element to `row`; beyond its ends the operand repeats its last elements.
-void addWeights(const Rule &rule, const Scaling &dim, double x, MutableArrayRef<double> row) {
+void addWeights(const Resizing &rule, const Scaling &dim, double x, MutableArrayRef<double> row) {
   // A result that is smaller averages over more elements.
   double scale = rule.antialias ? std::min(dim.scale, 1.0) : 1, reach = (rule.mode == "linear" ? 1 : 2) / scale,
          sum = 0;
@@ -107,7 +107,8 @@ void addWeights(const Rule &rule, const Scaling &dim, double x, MutableArrayRef<
 }
 
 /// The value with `dim` resized.
-FailureOr<Value> resizeAlong(NodeImporter &importer, const Rule &rule, Value value, int64_t at, const Scaling &dim) {
+FailureOr<Value> resizeAlong(NodeImporter &importer, const Resizing &rule, Value value, int64_t at,
+                             const Scaling &dim) {
   if ((rule.mode == "nearest" ? dim.to : dim.from * dim.to) > foldLimit)
     return importer.unsupported("a dim of " + Twine(dim.from) + " that becomes one of " + Twine(dim.to));
   SmallVector<int64_t> chosen;
@@ -141,7 +142,7 @@ FailureOr<Value> resizeAlong(NodeImporter &importer, const Rule &rule, Value val
 }
 
 /// Fills elements with `extrapolation_value` if some dim's coordinate is out of bounds.
-FailureOr<Value> fillOutside(NodeImporter &importer, const Rule &rule, Value value, ArrayRef<Scaling> dims) {
+FailureOr<Value> fillOutside(NodeImporter &importer, const Resizing &rule, Value value, ArrayRef<Scaling> dims) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getNumElements() > foldLimit)
     return importer.unsupported("a crop of " + Twine(type.getNumElements()) + " elements");
@@ -195,7 +196,7 @@ FailureOr<SmallVector<double>> readNumbers(NodeImporter &importer, size_t i) {
 }
 
 /// Sizes either stretch each dim, or scale all dims equally.
-void applySizes(const Rule &rule, ArrayRef<double> sizes, ArrayRef<int64_t> axes, SmallVector<Scaling> &dims) {
+void applySizes(const Resizing &rule, ArrayRef<double> sizes, ArrayRef<int64_t> axes, SmallVector<Scaling> &dims) {
   double common = 0;
   for (auto [axis, size] : llvm::zip(axes, sizes)) {
     double scale = size / double(dims[axis].from);
@@ -213,7 +214,7 @@ void applySizes(const Rule &rule, ArrayRef<double> sizes, ArrayRef<int64_t> axes
   }
 }
 
-FailureOr<SmallVector<Scaling>> readScalings(NodeImporter &importer, const Rule &rule, ArrayRef<int64_t> shape) {
+FailureOr<SmallVector<Scaling>> readScalings(NodeImporter &importer, const Resizing &rule, ArrayRef<int64_t> shape) {
   bool old = importer.opset() < 11 || importer.node.opType == "Upsample";
   FailureOr<SmallVector<int64_t>> axes = readAxes(importer, shape.size());
   FailureOr<SmallVector<double>> scales = readNumbers(importer, old ? 1 : 2),
@@ -252,7 +253,7 @@ LogicalResult importResize(NodeImporter &importer) {
   if (failed(x))
     return failure();
   auto type = cast<RankedTensorType>(x->getType());
-  Rule rule = readRule(importer);
+  Resizing rule = readAttributes(importer);
   FailureOr<SmallVector<Scaling>> dims = readScalings(importer, rule, type.getShape());
   if (failed(dims))
     return failure();

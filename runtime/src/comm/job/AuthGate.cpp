@@ -17,7 +17,7 @@ namespace {
 constexpr size_t quotaOfStrangers = 128;
 /// Maximum and guaranteed time of an unauthenticated connection.
 constexpr int64_t strangersTime = 5'000'000'000, minTime = 400'000'000;
-constexpr int64_t pauseTime = 100'000'000;
+constexpr int64_t strangersPause = 100'000'000;
 /// Connections accepted at a time, so that those that are open are served, too.
 constexpr int maxAtOnce = 128;
 
@@ -60,7 +60,7 @@ void AuthGate::accept(size_t quota) {
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       if (makeRoom(0))
         continue;
-      pause = now() + pauseTime;
+      pause = now() + strangersPause;
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;

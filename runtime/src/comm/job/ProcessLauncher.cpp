@@ -83,7 +83,7 @@ int childMain(Job &job, uint32_t rank, int socket, const std::function<int(Contr
   }
 }
 
-struct Child {
+struct RankProcess {
   pid_t pid = 0;
   int process = -1; ///< pidfd; -1 when reaped
   int socket = -1;  ///< the parent's end of its connection, until the host has it
@@ -92,7 +92,7 @@ struct Child {
 /// The parent's side.
 class Parent {
 public:
-  Parent(Job &job, std::vector<Child> children)
+  Parent(Job &job, std::vector<RankProcess> children)
       : job(job), children(std::move(children)), patience(job.launch.timeout) {}
 
   /// Returns when all children have ended.
@@ -109,7 +109,7 @@ private:
   double silence(uint32_t rank) const { return double(now() - job.sharedState[rank].beat.load()) / 1e9; }
 
   Job &job;
-  std::vector<Child> children;
+  std::vector<RankProcess> children;
   Patience patience;
   int64_t abortSeen = 0;
   int largest = 0;
@@ -119,7 +119,7 @@ private:
 
 std::vector<int> Parent::living() const {
   std::vector<int> processes;
-  for (const Child &child : children)
+  for (const RankProcess &child : children)
     if (child.process >= 0)
       processes.push_back(child.process);
   return processes;
@@ -139,7 +139,7 @@ void Parent::watch(RendezvousServer &host) {
 
 void Parent::reap() {
   for (uint32_t rank = 0; rank < children.size(); ++rank) {
-    Child &child = children[rank];
+    RankProcess &child = children[rank];
     int status = 0;
     if (child.process < 0 || waitpid(child.pid, &status, WNOHANG) != child.pid)
       continue;
@@ -174,13 +174,13 @@ void Parent::endLingering() {
   if (!abortSeen)
     abortSeen = now();
   if (now() - abortSeen > 2'000'000'000)
-    for (const Child &child : children)
+    for (const RankProcess &child : children)
       if (child.process >= 0)
         kill(child.pid, SIGKILL);
 }
 
-static Child forkRank(Job &job, const std::vector<Child> &before, SignalsHeld &held,
-                      const std::function<int(Control &)> &rankMain) {
+static RankProcess forkRank(Job &job, const std::vector<RankProcess> &before, SignalsHeld &held,
+                            const std::function<int(Control &)> &rankMain) {
   pid_t parent = getpid();
   auto rank = uint32_t(before.size());
   int ends[2];
@@ -199,7 +199,7 @@ static Child forkRank(Job &job, const std::vector<Child> &before, SignalsHeld &h
   if (getppid() != parent)
     _exit(exitRankLost);
   // Only the parent keeps its ends: a rank's connection ends with the parent or the rank.
-  for (const Child &other : before) {
+  for (const RankProcess &other : before) {
     close(other.socket);
     close(other.process);
   }
@@ -220,20 +220,20 @@ int par::comm::runProcesses(const Launch &launch, uint32_t world, const std::fun
   // Buffered output must not be written again by every child.
   std::cout.flush();
   fflush(nullptr);
-  std::vector<Child> children;
+  std::vector<RankProcess> children;
   SignalsHeld held;
   try {
     while (children.size() < world)
       children.push_back(forkRank(job, children, held, rankMain));
   } catch (...) {
-    for (const Child &child : children)
+    for (const RankProcess &child : children)
       kill(child.pid, SIGKILL);
     throw;
   }
   Interrupt interrupt(job.sharedState, -1);
   held.release();
   RendezvousServer host(std::nullopt, {launch.bundle, launch.joinTimeout}, job.sharedState);
-  for (Child &child : children)
+  for (RankProcess &child : children)
     host.adopt(std::exchange(child.socket, -1));
   Parent parent(job, std::move(children));
   parent.watch(host);
