@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <map>
@@ -166,6 +167,10 @@ inline bool alive(pid_t pid) {
 inline bool handles(pid_t pid, int signal) {
   std::string path = "/proc/" + std::to_string(pid) + "/status";
   for (auto begin = Clock::now(); secondsSince(begin) < enough; usleep(10'000)) {
+    // Until it runs a program of its own, it has the handlers of this one.
+    std::error_code error;
+    if (std::filesystem::equivalent("/proc/" + std::to_string(pid) + "/exe", "/proc/self/exe", error) || error)
+      continue;
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);)
       if (line.starts_with("SigCgt:") && std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1)
