@@ -11,6 +11,7 @@
 #include "par/format/Printable.h"
 
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -108,6 +109,13 @@ static void printMember(const AlsoSettings &also, const Compiled &member, raw_os
                       double(manifest.predictedNs) / 1e6);
 }
 
+/// Why a member has the batch that it has.
+static std::string noteOfBatch(const PlanBatch &batch) {
+  return formatv("members keep the bundle's batch.size {0} and batch.microbatch_size {1}; give the bundle a "
+                 "batch.microbatch_size that all of them can deal out",
+                 batch.size->value_or(1), batch.microbatchSize->value_or(1));
+}
+
 int FamilyRun::compileMember(const AlsoSettings &also) {
   CompileOptions member = options;
   member.quiet = true;
@@ -123,6 +131,9 @@ int FamilyRun::compileMember(const AlsoSettings &also) {
       said.file = flagOf(also);
     else
       said.notes.push_back("of the member " + flagOf(also));
+    // The member's batch is not of its own making.
+    if (!said.warning && StringRef(finding.file).starts_with("--set batch."))
+      said.notes.push_back(noteOfBatch(main.made->planned.plan.plan.batch));
     sink(said);
   };
   FamilyPart part{&*main.made};
