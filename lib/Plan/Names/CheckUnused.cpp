@@ -1,4 +1,5 @@
 // Warnings about keys of a plan that change nothing.
+#include "par/Plan/Language/Schema.h"
 #include "par/Plan/Model/Optimizers.h"
 #include "par/Plan/Names/NameTable.h"
 
@@ -11,7 +12,8 @@ namespace par {
 
 namespace {
 
-/// Warns of keys that change nothing, each at its line. One that is wrong is an error elsewhere.
+/// Warns of keys that change nothing, each at its line. One that is wrong is an error elsewhere. Keys that every written
+/// plan has are no news where they are what they are without a word: a plan that Par wrote warns of nothing.
 class UnusedKeys {
 public:
   UnusedKeys(const Plan &plan, const NameTable &names, PlanErrors &errors)
@@ -23,6 +25,11 @@ private:
   void warn(const WithOrigin<T> &value, const Twine &key, const Twine &why) {
     if (value.given())
       warn(value.origin, key, why);
+  }
+  template <class T, class Value>
+  void warnUnless(const Value &fallback, const WithOrigin<T> &value, const Twine &key, const Twine &why) {
+    if (*value != fallback)
+      warn(value, key, why);
   }
   void warn(const Origin &origin, const Twine &key, const Twine &why) {
     errors.warning(origin, PlanMessage::changesNothing, key.str(), why.str());
@@ -46,6 +53,12 @@ private:
 };
 
 } // namespace
+
+/// The default of a key that is a size.
+static uint64_t defaultBytes(StringRef path) {
+  auto key = find_if(planKeys(), [&](const PlanKey &key) { return key.path == path; });
+  return key == planKeys().end() ? 0 : parseSize(key->fallback).value_or(0);
+}
 
 void UnusedKeys::checkZero() {
   const PlanZero &zero = plan.zero;
@@ -105,11 +118,9 @@ void UnusedKeys::checkOneRank() {
   const PlanCollectives &collectives = plan.collectives;
   if (*plan.ranks > 1)
     return;
-  warn(collectives.bucket, "collectives.bucket", "there is one rank");
-  warn(collectives.overlap, "collectives.overlap", "there is one rank");
-  warn(collectives.decompose, "collectives.decompose", "there is one rank");
-  if (*collectives.algorithm == "auto")
-    warn(collectives.algorithm, "collectives.algorithm", "there is one rank");
+  warnUnless(defaultBytes("collectives.bucket"), collectives.bucket, "collectives.bucket", "there is one rank");
+  warnUnless(true, collectives.overlap, "collectives.overlap", "there is one rank");
+  warnUnless(0, collectives.decompose, "collectives.decompose", "there is one rank");
 }
 
 void UnusedKeys::checkOneStage() {
@@ -118,8 +129,8 @@ void UnusedKeys::checkOneStage() {
     warn(pipeline.replicas, "pipeline.replicas: round_robin", "there is one replica");
   if (*pipeline.stages > 1)
     return;
-  warn(pipeline.schedule, "pipeline.schedule", "there is one stage");
-  warn(pipeline.cuts, "pipeline.cuts", "there is one stage");
+  warnUnless("1f1b", pipeline.schedule, "pipeline.schedule", "there is one stage");
+  warnUnless(PlanPipeline::AutoCuts, pipeline.cuts, "pipeline.cuts", "there is one stage");
   if (*pipeline.scatterGather)
     warn(pipeline.scatterGather, "pipeline.scatter_gather", "there is one stage");
 }
