@@ -95,6 +95,11 @@ void printAlternatives(const SearchResult &result, size_t most, raw_ostream &os)
   }
   if (result.plans.size() > most)
     os << "  and " << result.plans.size() - most << " more that fit\n";
+  const SearchedPlan *best = result.plans.empty() ? nullptr : &result.plans.front();
+  auto isEstimated = [](const SearchedPlan &plan) { return !plan.played; };
+  if (best && best->played && any_of(ArrayRef(result.plans).take_front(most), isEstimated))
+    os << "  an estimated plan is slower than the estimate of the best one, " << formatTime(best->estimate.stepNs)
+       << "\n";
 }
 
 void printFewest(const SearchResult &result, raw_ostream &os) {
@@ -109,6 +114,39 @@ void printLargest(const RoleOverTime &role, raw_ostream &os) {
   for (const PeakValues &values : role.largest)
     os << right_justify(humanBytes(double(values.bytes)), 11) << "  " << left_justify(values.purpose, 8) << values.count
        << " x " << values.type << "  " << values.name << "\n";
+}
+
+/// "mesh.dp" is of the key "mesh".
+static bool isWithin(StringRef path, StringRef key) {
+  return path.consume_front(key) && (path.empty() || path.front() == '.');
+}
+
+std::string markFound(const SearchResult &result, StringRef plan) {
+  std::vector<std::string> settings = result.settings();
+  std::vector<SearchFacts::Reason> reasons = describeSearch(result, 0).reasons;
+  std::string text;
+  SmallVector<std::pair<size_t, std::string>> above; // the keys that a line lies in, with their indents
+  for (StringRef line : split(plan.rtrim('\n'), '\n')) {
+    size_t indent = line.size() - line.ltrim().size();
+    while (!above.empty() && above.back().first >= indent)
+      above.pop_back();
+    std::string key = line.trim().split(':').first.str();
+    above.emplace_back(indent, above.empty() ? key : above.back().second + "." + key);
+    StringRef path = above.back().second, rest = line;
+    bool isFound = any_of(settings, [&](StringRef setting) { return isWithin(path, setting.split('=').first); });
+    if (!isFound || !rest.consume_back("# --set")) {
+      text += (line + "\n").str();
+      continue;
+    }
+    text += (rest + "# --auto").str();
+    auto reason = find_if(reasons, [&](const SearchFacts::Reason &each) { return isWithin(path, each.key); });
+    if (reason != reasons.end()) {
+      text += ": " + sentenceOf(*reason);
+      reasons.erase(reason); // once, where the key begins
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 std::string commentReasons(const SearchResult &result) {

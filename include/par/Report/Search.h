@@ -36,4 +36,10 @@ void printLargest(const RoleOverTime &role, llvm::raw_ostream &os);
 /// Comments for the head of a plan that a search has completed: a line a key.
 std::string commentReasons(const SearchResult &result);
 
+/// The completed plan, whose keys with the comment `# --set` have, where the search chose them, who did and why:
+///
+///     mesh:
+///       dp: 16                               # --auto: second dp 8 x tp 2, 4.7 % slower
+std::string markFound(const SearchResult &result, llvm::StringRef plan);
+
 } // namespace par
