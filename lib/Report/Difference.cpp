@@ -46,15 +46,18 @@ public:
     printTime();
     printMemory();
     printCommunication();
+    print();
   }
 
 private:
-  void row(StringRef name, StringRef left, StringRef right, StringRef difference = "") {
-    std::string line;
-    raw_string_ostream(line) << left_justify(name, 30) << right_justify(left, leftWidth)
-                             << right_justify(right, rightWidth) << right_justify(difference, 13);
-    os << StringRef(line).rtrim() << "\n";
+  /// A line of the table; one of only a name is text, which may be wider than its column.
+  struct Row {
+    std::string name, left, right, difference;
+  };
+  void row(const Twine &name, StringRef left = "", StringRef right = "", StringRef difference = "") {
+    rows.push_back({name.str(), left.str(), right.str(), difference.str()});
   }
+  void print() const;
   void printKeys();
   void printTime();
   void printMemory();
@@ -63,14 +66,28 @@ private:
   void printReasons(const ComparedPlan &plan, const Totals &totals, const Totals &others,
                     const std::pair<std::string, std::string> &kind);
 
-  static size_t widthOf(StringRef name) { return std::max<size_t>(20, name.size() + 2); }
-
   const ComparedPlan &one, &other;
-  const size_t leftWidth = widthOf(one.name), rightWidth = widthOf(other.name);
+  std::vector<Row> rows;
   raw_ostream &os;
 };
 
 } // namespace
+
+void DifferencePrinter::print() const {
+  size_t nameWidth = 30, leftWidth = 20, rightWidth = 20;
+  for (const Row &row : rows) {
+    if (!row.left.empty())
+      nameWidth = std::max(nameWidth, row.name.size());
+    leftWidth = std::max(leftWidth, row.left.size() + 2);
+    rightWidth = std::max(rightWidth, row.right.size() + 2);
+  }
+  for (const Row &row : rows) {
+    std::string line;
+    raw_string_ostream(line) << left_justify(row.name, nameWidth) << right_justify(row.left, leftWidth)
+                             << right_justify(row.right, rightWidth) << right_justify(row.difference, 13);
+    os << StringRef(line).rtrim() << "\n";
+  }
+}
 
 void DifferencePrinter::printKeys() {
   MapVector<StringRef, std::pair<StringRef, StringRef>> values;
@@ -84,9 +101,9 @@ void DifferencePrinter::printKeys() {
     if (pair.first != pair.second && shown++ < maxKeys)
       row(key, valueOf(pair.first), valueOf(pair.second));
   if (shown > maxKeys)
-    os << "  and " << shown - maxKeys << " more keys\n";
+    row("  and " + Twine(shown - maxKeys) + " more keys");
   if (shown == 0)
-    os << "the plans have the same keys\n";
+    row("the plans have the same keys");
 }
 
 void DifferencePrinter::printTime() {
@@ -182,10 +199,10 @@ void DifferencePrinter::printReasons(const ComparedPlan &plan, const Totals &tot
   reasons.remove_if([&](StringRef reason) { return known.contains(reason); });
   for (StringRef reason : ArrayRef(reasons.getArrayRef()).take_front(maxReasons)) {
     bool isSet = reason.consume_front("--set: ");
-    os << "      " << plan.name << ", forced by " << (isSet ? plan.settings + ": " : "") << reason << "\n";
+    row("      " + Twine(plan.name) + ", forced by " + (isSet ? plan.settings + ": " : "") + reason);
   }
   if (reasons.size() > maxReasons)
-    os << "      and " << reasons.size() - maxReasons << " more (--explain=collectives)\n";
+    row("      and " + Twine(reasons.size() - maxReasons) + " more (--explain=collectives)");
 }
 
 static Totals totalsOf(const Facts &facts) {
@@ -215,13 +232,13 @@ void DifferencePrinter::printCommunication() {
     if (was == is)
       continue;
     if (!std::exchange(any, true))
-      os << "communication of a rank in a step\n";
+      row("communication of a rank in a step");
     row("  " + kind.first + "  " + kind.second, was, is, signedBytes(int64_t(bytesOf(after) - bytesOf(before))));
     printReasons(one, left, right, kind);
     printReasons(other, right, left, kind);
   }
   if (!any)
-    os << "communication of a rank in a step: the same\n";
+    row("communication of a rank in a step: the same");
 }
 
 void printDifference(const ComparedPlan &one, const ComparedPlan &other, raw_ostream &os) {
