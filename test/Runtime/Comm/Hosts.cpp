@@ -174,6 +174,24 @@ TEST(Hosts, WitnessThatWaitsForNobody) {
             std::string::npos);
 }
 
+// The step of a lost rank of another host, of which the last news is old, is that of the rank that waits for it here.
+TEST(Hosts, StepOfALostRankElsewhere) {
+  Mapping memory = mapPrivate(SharedState::bytesFor(3));
+  SharedState &board = *SharedState::make(memory.bytes.data(), 3);
+  board.startStep(2, 472);
+  board[2].remote.store(1);
+  board.startStep(0, 476);
+  EXPECT_NE(lostRank(board, 2, "ended", 0.1).find("ended in step 472; noticed by par-run"), std::string::npos);
+  board[0].wait({{2}, "all_gather", "step"});
+  EXPECT_NE(lostRank(board, 2, "ended", 0.1).find("ended in step 476; noticed by rank 0"), std::string::npos);
+  // What other hosts say of their own ranks is as old, and a rank of this host has said itself where it was.
+  board[0].remote.store(1);
+  EXPECT_NE(lostRank(board, 2, "ended", 0.1).find("ended in step 472; noticed by rank 0"), std::string::npos);
+  board[0].remote.store(0);
+  board[2].remote.store(0);
+  EXPECT_NE(lostRank(board, 2, "ended", 0.1).find("ended in step 472; noticed by rank 0"), std::string::npos);
+}
+
 // Any rank may be asked to stop: all end after the same step, with the signal's code.
 TEST(Hosts, StopIsAgreedOn) {
   for (int asked : {0, 3}) {
@@ -403,6 +421,28 @@ TEST(Hosts, HostThatComesBackTooLate) {
     EXPECT_EQ(process->wait(10), 143) << process->errors();
   EXPECT_EQ(job.spares[2]->wait(10), 0);
   EXPECT_EQ(job.spares[2]->out() + job.spares[2]->errors(), "");
+}
+
+// A rank that is started where the job has another process is told so, and why no rank 0 is left once the job has ended.
+TEST(Hosts, RankWhosePlaceIsTaken) {
+  TwoHosts job({"--restart", "-1", "--timeout", "2", "--join-timeout", "4"});
+  job.runs();
+  Process late(job.argumentsOf(2, {"--restart", "-1", "--join-timeout", "4", "--steps", "1000000"}),
+               Environment{{"PAR_HOST", "b"}});
+  const char *taken = ": another process is rank 2 of the job, and this one takes the place if that is lost";
+  EXPECT_TRUE(late.says(taken, 4)) << late.errors();
+  EXPECT_EQ(late.wait(10), 4);
+  EXPECT_NE(late.errors().find("error: rank 2 found no place in the job at 127.0.0.1:"), std::string::npos) << late.errors();
+  EXPECT_EQ(count(late.errors(), taken), 2u) << late.errors();
+  Process last(job.argumentsOf(2, {"--restart", "-1", "--join-timeout", "4", "--steps", "1000000"}),
+               Environment{{"PAR_HOST", "b"}});
+  EXPECT_TRUE(last.says(taken, 4)) << last.errors();
+  job.ranks[0]->signal(SIGTERM);
+  job.outputs(143);
+  EXPECT_EQ(last.wait(10), 4);
+  EXPECT_NE(last.errors().find("error: rank 2 found no rank 0 of this job at 127.0.0.1:"), std::string::npos);
+  EXPECT_EQ(count(last.errors(), taken), 1u) << last.errors();
+  EXPECT_EQ(count(last.errors(), "who listens there"), 0u) << last.errors();
 }
 
 // Ways of starting in which spares cannot wait.

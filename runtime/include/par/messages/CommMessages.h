@@ -39,8 +39,10 @@ struct SentenceText {
   M(portInUse, "port {} on {} is in use; give --master {}:PORT, or stop the job that holds it")                        \
   M(cannotListen, "cannot listen on {}: {}; rank 0 must run on that host")                                             \
   M(noHost, "rank {} found no rank 0 of this job at {}:{}{}")                                                          \
+  M(noPlace, "rank {} found no place in the job at {}:{}{}")                                                           \
   M(strangerThere, ": who listens there is no rank 0 of Par; give another --master HOST:PORT")                         \
   M(otherSecret, ": who listens there has another secret: another job, or another PAR_TOKEN")                          \
+  M(seatTaken, ": another process is rank {} of the job, and this one takes the place if that is lost")                \
   M(waitsForSecret, "rank {} waits for rank 0 at {}:{}{}; it tries for {} s (--join-timeout)")                         \
   M(noLocalChannel,                                                                                                    \
     ": who listens there is on another host, of another user, or has a PAR_TOKEN that this rank lacks")                \

@@ -97,15 +97,18 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
 }
 
 // A listener with another secret may be a stranger: its refusal is not believed and does not end the rank, and a name
-// may become known. The reason is reported early, since a rank with a wrong PAR_TOKEN or host would otherwise be silent
-// until the time is up.
+// may become known. The reason is reported early, since a rank with a wrong PAR_TOKEN or host, or one whose place has
+// another process, would otherwise be silent until the time is up. It is that of the last try: a listener that has gone
+// was the job's end, not a stranger.
 void par::comm::seekServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
                            const std::function<void(const std::string &)> &warn, const std::function<void()> &look,
                            const std::function<bool(Connection, const std::string &, uint16_t)> &enters) {
   int64_t deadline = now() + int64_t(timeout * 1e9), since = 0;
   std::string reason, before;
-  bool warned = false;
+  bool warned = false, taken = false;
   do {
+    reason.clear();
+    taken = false;
     for (uint16_t port : portsOf(place)) {
       Connection connection(join.attempts ? connectAgainTo(place.host, port, connectTime)
                                           : connectTo(place.host, port, connectTime));
@@ -121,6 +124,9 @@ void par::comm::seekServer(const LaunchEnvironment &place, const std::string &to
       }
       if (enters(std::move(connection), key, port))
         return;
+      // One of an earlier attempt is told to come again while that ends.
+      if (taken = join.attempts == 0; taken)
+        reason = say(Sentence::seatTaken, join.rank);
     }
     if (!isKnown(place.host))
       reason = ": " + say(Sentence::unknownHost, place.host);
@@ -133,7 +139,8 @@ void par::comm::seekServer(const LaunchEnvironment &place, const std::string &to
     look();
     usleep(join.attempts ? againTime : pauseTime);
   } while (now() < deadline);
-  throw LaunchError(exitRankLost, say(Sentence::noHost, join.rank, place.host, place.port, reason));
+  throw LaunchError(exitRankLost, say(taken ? Sentence::noPlace : Sentence::noHost, join.rank, place.host, place.port,
+                                      reason));
 }
 
 Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,

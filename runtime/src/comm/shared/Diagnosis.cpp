@@ -52,6 +52,15 @@ std::optional<Witness> findWorker(SharedState &sharedState, uint32_t lost) {
   return std::nullopt;
 }
 
+/// `startedSteps` of a lost rank. Other hosts tell of their ranks several times a second, and steps may be shorter: a
+/// rank of this host that waits for the lost one knows better.
+uint64_t stepsOfLost(SharedState &sharedState, uint32_t lost, const std::optional<Witness> &witness) {
+  uint64_t started = sharedState[lost].startedSteps.load();
+  if (sharedState[lost].remote.load() && witness && witness->direct && !sharedState[witness->rank].remote.load())
+    started = std::max(started, sharedState[witness->rank].startedSteps.load());
+  return started;
+}
+
 /// The facts around a lost rank, as words.
 struct Loss {
   std::string when, witness, saved;
@@ -65,7 +74,7 @@ Loss lossOf(SharedState &sharedState, uint32_t rank) {
   }
   if (!witness)
     witness = findWorker(sharedState, rank);
-  uint64_t steps = sharedState[rank].startedSteps.load();
+  uint64_t steps = stepsOfLost(sharedState, rank, witness);
   std::string saved = sharedState.saved.get();
   return {steps ? "in step " + std::to_string(steps - 1) : "before its first step",
           witness ? "rank " + std::to_string(witness->rank) + " in " + witness->waiting.kind + ", " +
