@@ -3,18 +3,24 @@
 command that sets a rate.
 
     PAR_HOME=build python3 bench/session.py [--steps 4000]
+    PAR_HOME=build python3 bench/session.py --rows 262144        # batches that are told ahead, two ranks
 
 Both train the same rows. A side's cost is the difference of two runs, of N and of 2 N steps, so that starting and
 loading fall out: user instructions by `perf stat` where it counts them, and the processor's time, the least of five.
+
+--rows: wall time of a step of two ranks on batches of so many rows (136 bytes each), where each step is told the next
+batch and where it is not, in turns of ten steps; medians. Needs torch.
 """
 import argparse
 import pathlib
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "python/tests")]
@@ -33,7 +39,7 @@ batches = [{{name: memoryview(bytearray(view.tobytes())).cast(view.format, view.
 with par.open({bundle!r}) as job:
     for step in range({steps}):
         {before}
-        job.train(batches[step % 10])
+        job.train(batches[step % 10]{told})
 """
 
 
@@ -57,22 +63,58 @@ def a_step(command_of, steps):
     return instructions, (least[1][1] - least[0][1]) / steps * 1e6
 
 
+def told_ahead(rows):
+    """Prints the wall time of a step with the next batch told, and without."""
+    import torch
+
+    class Classifier(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scores = torch.nn.Linear(32, 10)
+
+        def forward(self, x, labels):
+            return torch.nn.functional.cross_entropy(self.scores(x), labels)
+
+    example = {"x": torch.zeros(4, 32), "labels": torch.zeros(4, dtype=torch.int64)}
+    plan = {"batch": rows, "mesh": {"dp": 2}, "train": {"optimizer": {"kind": "sgd", "lr": 0.01}}}
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = par.compile(Classifier(), example, plan, out=f"{folder}/two.par",
+                             dynamic={"x": ["batch"], "labels": ["batch"]})
+        batches = [{"x": memoryview(bytearray(rows * 128)).cast("f", (rows, 32)),
+                    "labels": memoryview(bytearray(rows * 8)).cast("q", (rows,))} for _ in range(2)]
+        found = {True: [], False: []}
+        with par.open(bundle, threads=1) as job:
+            for step in range(200):
+                told, before = step // 10 % 2 == 0, time.perf_counter()
+                job.train(batches[step % 2], next=batches[1 - step % 2] if told else None)
+                if step % 10 > 0:  # the first of a turn finds what the turn before told
+                    found[told].append(1e3 * (time.perf_counter() - before))
+    told, untold = (statistics.median(found[one]) for one in (True, False))
+    print(f"two ranks, batches of {rows * 136 / 2**20:.0f} MiB: {untold:.1f} ms a step, {told:.1f} with the next one "
+          f"told, ratio {untold / told:.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=4000)
-    steps = parser.parse_args().steps
+    parser.add_argument("--rows", type=int)
+    options = parser.parse_args()
+    if options.rows:
+        return told_ahead(options.rows)
+    steps = options.steps
     with tempfile.TemporaryDirectory() as folder:
         bundle = par.compile(MLP, {"train": {"optimizer": {"kind": "sgd", "lr": 0.01}}}, out=f"{folder}/one.par")
         run = str(libraries.find("bin/par-run"))
 
-        def loop(count, before):
+        def loop(count, before, told=""):
             return [sys.executable, "-S", "-c",
-                    LOOP.format(path=sys.path[:2], bundle=str(bundle.path), steps=count, before=before)]
+                    LOOP.format(path=sys.path[:2], bundle=str(bundle.path), steps=count, before=before, told=told)]
 
         sides = {
             "par-run": lambda count: [run, str(bundle.path), f"--data={DATA}", "--order=sequential", "-q",
                                       f"--steps={count}", "--log-every=1000000"],
             "session": lambda count: loop(count, "pass"),
+            "next batch told": lambda count: loop(count, "pass", ", next=batches[(step + 1) % 10]"),
             "with 10 rates set": lambda count: loop(count, "for _ in range(10): job.set(lr=0.01)")}
         found = {name: a_step(command, steps) for name, command in sides.items()}
     for name, (instructions, micros) in found.items():

@@ -103,7 +103,7 @@ def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs
     left = None if steps is None else max(0, steps - done)
     loop = _Loop(job, inputs, eval, list(callbacks), Bar(left, log_every) if progress else None, done)
     source = _passes(batches, passes, done)
-    fetched = _ahead(source, prefetch) if prefetch > 0 else source
+    fetched = _Ahead(source, prefetch) if prefetch > 0 else source
     try:
         fitted = loop.run(fetched, left, eval_every)
         if fitted.stopped == "data" and epochs is not None and iter(batches) is not batches:
@@ -167,39 +167,60 @@ class _Failed:
         self.reason = reason
 
 
-def _ahead(source: Iterator[Any], count: int) -> Generator[Any, None, None]:
-    """The same batches, fetched by a thread that is `count` ahead. Its errors are raised here."""
-    ready: "queue.Queue[Any]" = queue.Queue(count)
-    ended, done = threading.Event(), object()
+class _Ahead:
+    """The same batches, fetched by a thread that is `count` ahead. Its errors are raised where the batches are used."""
 
-    def put(value: Any) -> bool:
-        while not ended.is_set():
+    def __init__(self, source: Iterator[Any], count: int) -> None:
+        self.source = source
+        self.ready: "queue.Queue[Any]" = queue.Queue(count)
+        self.ended, self.done = threading.Event(), object()
+        self.seen: List[Any] = []  # by peek(), at most one
+        self.thread = threading.Thread(target=self._fetch, name="par-fetch", daemon=True)
+        self.thread.start()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        value = self.seen.pop() if self.seen else self.ready.get()
+        if value is self.done:
+            self.seen.append(value)
+            raise StopIteration
+        if isinstance(value, _Failed):
+            raise value.reason
+        return value
+
+    def peek(self) -> Any:
+        """The next batch if it has been fetched; else None. Nothing waits for it."""
+        if not self.seen:
             try:
-                ready.put(value, timeout=0.1)
+                self.seen.append(self.ready.get_nowait())
+            except queue.Empty:
+                return None
+        value = self.seen[0]
+        return None if value is self.done or isinstance(value, (_Failed, _End)) else value
+
+    def close(self) -> None:
+        self.ended.set()
+        self.thread.join(timeout=5)
+
+    def _put(self, value: Any) -> bool:
+        while not self.ended.is_set():
+            try:
+                self.ready.put(value, timeout=0.1)
                 return True
             except queue.Full:
                 pass
         return False
 
-    def fetch() -> None:
+    def _fetch(self) -> None:
         try:
-            for value in source:
-                if not put(value):
+            for value in self.source:
+                if not self._put(value):
                     return
-            put(done)
+            self._put(self.done)
         except BaseException as reason:  # raised where the batches are used
-            put(_Failed(reason))
-
-    thread = threading.Thread(target=fetch, name="par-fetch", daemon=True)
-    thread.start()
-    try:
-        while (value := ready.get()) is not done:
-            if isinstance(value, _Failed):
-                raise value.reason
-            yield value
-    finally:
-        ended.set()
-        thread.join(timeout=5)
+            self._put(_Failed(reason))
 
 
 class _Loop:
@@ -218,9 +239,11 @@ class _Loop:
             if isinstance(batch, _End):
                 stops = self.evals is not None and eval_every is None and self.evaluate()
             else:
-                stops = self.step(batch)
-                done = self.before + len(self.result.losses)
-                if self.evals is not None and eval_every and done % eval_every == 0:
+                done = self.before + len(self.result.losses) + 1
+                evaluates = self.evals is not None and bool(eval_every) and done % (eval_every or 1) == 0
+                is_last = steps is not None and len(self.result.losses) + 1 >= steps
+                stops = self.step(batch, None if evaluates or is_last else self.following(batches))
+                if evaluates:
                     stops = self.evaluate() or stops
             if stops:
                 return self.end("callback")
@@ -232,8 +255,16 @@ class _Loop:
             self.bar.end()
         return self.result
 
-    def step(self, batch: Any) -> bool:
-        scalars = self.job.train(self.named(batch))
+    def following(self, batches: Iterator[Any]) -> Optional[Mapping[str, Any]]:
+        """The batch of the next step, where a thread has fetched it. Its mistakes are told in that step."""
+        batch = batches.peek() if isinstance(batches, _Ahead) else None
+        try:
+            return None if batch is None else self.named(batch)
+        except Error:
+            return None
+
+    def step(self, batch: Any, following: Optional[Mapping[str, Any]]) -> bool:
+        scalars = self.job.train(self.named(batch), next=following)
         self.result.losses.append(scalars.loss)
         step = self.job.step
         if self.bar:

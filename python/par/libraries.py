@@ -138,7 +138,8 @@ def runtime() -> Any:
     return _library(RUNTIME, "par_runtime_abi", RUNTIME_ABI, [
         ("par_open", job, [ctypes.POINTER(OpenOptions)]), ("par_close", code, [job]),
         ("par_error", ctypes.POINTER(JobError), [job]), ("par_facts", text, [job]),
-        ("par_feed", code, [job, text, ctypes.c_void_p, code, shape, size]), ("par_run", code, [job, text]),
+        ("par_feed", code, [job, text, ctypes.c_void_p, code, shape, size]),
+        ("par_feed_ahead", code, [job, text, ctypes.c_void_p, code, shape, size]), ("par_run", code, [job, text]),
         ("par_scalars", ctypes.POINTER(Scalar), [job, ctypes.c_uint64, ctypes.POINTER(size)]),
         ("par_result", code, [job, text, ctypes.POINTER(Array)]),
         ("par_set", code, [job, text, ctypes.c_double]),

@@ -40,6 +40,18 @@ class Scalars(Dict[str, float]):
         return self.get("loss", math.nan)
 
 
+class _Batch(Dict[str, Fed]):
+    """The arrays of a call as the runtime reads them."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__({name: fed(value, name) for name, value in given.items()})
+        self.given = dict(given)
+
+    def is_of(self, given: Mapping[str, Any]) -> bool:
+        """Whether these are the same arrays, which stay as they are until they are used."""
+        return given.keys() == self.given.keys() and all(self.given[name] is value for name, value in given.items())
+
+
 class Tensor:
     """An input, an output or a tensor of the state of a bundle: name, type ("f32", "i64", ...), shape."""
 
@@ -108,6 +120,7 @@ class Job:
         self._handle: Optional[int] = None
         self._turn = threading.Lock()  # of a call that feeds, runs and reads results
         self._shapes: Dict[Tuple[int, ...], Any] = {}
+        self._told: Optional[Mapping[str, Fed]] = None  # arrays that the runtime has for the next call
         self._folder = save
         self._saved = 0  # the step of the last save there
         handle = self._library.par_open(ctypes.byref(options))
@@ -132,14 +145,19 @@ class Job:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def train(self, batch: Optional[Mapping[str, Any]] = None, **arrays: Any) -> Scalars:
+    def train(self, batch: Optional[Mapping[str, Any]] = None, *, next: Optional[Mapping[str, Any]] = None,
+              **arrays: Any) -> Scalars:
         """One training step on a batch: forward, backward, update. Returns its loss and other scalar outputs.
 
         The arrays are those of `inputs`, by name, as keywords or as a dict; each has `batch` rows. Which rows go to
         which microbatch and rank, the bundle says. Raises par.Error: code 1 or 2 for arrays that do not fit (nothing
         has been trained then), 5 where the loss is not finite, 4 where a rank died.
+
+        next: the batch of the call that follows, if it is known, as a dict. Ranks read it beside the compute of this
+        step, so its arrays must stay as they are until they are trained. Results are the same; the call that follows is
+        made as without it, and may also be made with other arrays.
         """
-        return self._run("train", batch, arrays)
+        return self._run("train", batch, arrays, next)
 
     def eval(self, batch: Optional[Mapping[str, Any]] = None, **arrays: Any) -> Scalars:
         """The loss and other scalar outputs, as in evaluation mode; nothing is trained.
@@ -272,6 +290,7 @@ class Job:
         if code == libraries.BUSY:
             self._handle = handle
             raise self._busy()
+        self._told = None
 
     def __enter__(self) -> Job:
         self._live()
@@ -290,15 +309,30 @@ class Job:
 
     # -- how -----------------------------------------------------------------------------------------------------------
 
-    def _run(self, entry: str, batch: Optional[Mapping[str, Any]], arrays: Mapping[str, Any]) -> Scalars:
+    def _run(self, entry: str, batch: Optional[Mapping[str, Any]], arrays: Mapping[str, Any],
+             following: Optional[Mapping[str, Any]]) -> Scalars:
         given = {**batch, **arrays} if batch else arrays
-        ready = {name: fed(value, name) for name, value in given.items()}
         self._begin()
         try:
-            self._run_fed(entry, ready)
+            told = self._told
+            now = told if isinstance(told, _Batch) and told.is_of(given) else _Batch(given)
+            self._run_fed(entry, now, self._next(following))
             return self._scalars()
         finally:
             self._turn.release()
+
+    @staticmethod
+    def _next(following: Optional[Mapping[str, Any]]) -> Optional[_Batch]:
+        """The batch of the next call; nothing where it has a mistake, which that call tells."""
+        if following is None:
+            return None
+        if not isinstance(following, Mapping):
+            raise Error(f"next is {type(following).__name__}; give a dict of arrays by the names of the inputs, and an "
+                        'input of the name "next" in a dict, too', code=2)
+        try:
+            return _Batch(following)
+        except Error:
+            return None
 
     def _given(self, batch: Optional[Mapping[str, Any]],
                arrays: Mapping[str, Any]) -> Tuple[Dict[str, Fed], Dict[str, int], int, bool]:
@@ -318,24 +352,39 @@ class Job:
         if not self._turn.acquire(blocking=False):
             raise self._busy()
 
-    def _run_fed(self, entry: str, arrays: Mapping[str, Fed]) -> None:
+    def _run_fed(self, entry: str, arrays: Mapping[str, Fed], following: Optional[Mapping[str, Fed]] = None) -> None:
         handle, library = self._live(), self._library
-        for name, one in arrays.items():
-            self._check(library.par_feed(handle, name.encode(), one.address, CODES[one.word], self._shape(one.shape),
-                                         len(one.shape)))
+        told, self._told = self._told, None
+        if arrays is not told:
+            for name, one in arrays.items():
+                self._check(library.par_feed(handle, name.encode(), one.address, CODES[one.word],
+                                             self._shape(one.shape), len(one.shape)))
+        for name, one in (following or {}).items():
+            if library.par_feed_ahead(handle, name.encode(), one.address, CODES[one.word], self._shape(one.shape),
+                                      len(one.shape)):
+                following = None  # the next call tells the mistake
+                break
         self._check(library.par_run(handle, entry.encode()))
+        self._told = following or None
 
     def _predict_parts(self, whole: Mapping[str, Fed], rows: Mapping[str, int], count: int,
                        torch: bool) -> Dict[str, Any]:
         """Predicts batch by batch; the first rows fill up the last one."""
         outputs: Dict[str, List[Any]] = {name: [] for name in self._results("predict")}
+        following: Optional[Mapping[str, Fed]] = None
         for first in range(0, count, self.batch):
-            parts = {name: _rows(one, first, self.batch, count) if name in rows else one for name, one in whole.items()}
-            self._run_fed("predict", parts)
+            part, following = following or self._part(whole, rows, first, count), None
+            if first + self.batch < count:
+                following = self._part(whole, rows, first + self.batch, count)
+            self._run_fed("predict", part, following)
             for name in outputs:
                 outputs[name].append(self._result(name, torch))
         return {name: _joined(parts, self.outputs[name]._facts["batch_dim"], count, torch)
                 for name, parts in outputs.items()}
+
+    def _part(self, whole: Mapping[str, Fed], rows: Mapping[str, int], first: int,
+              count: int) -> Mapping[str, Fed]:
+        return {name: _rows(one, first, self.batch, count) if name in rows else one for name, one in whole.items()}
 
     def _eval_parts(self, whole: Mapping[str, Fed], rows: Mapping[str, int], count: int) -> Scalars:
         """Evaluates batch by batch. The last rows fill up a batch with the last of them; its share is then taken off,

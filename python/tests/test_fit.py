@@ -97,6 +97,31 @@ class Fitting(unittest.TestCase):
         self.assertEqual(fetching, ["par-fetch"] * 5)
         self.assertNotIn("par-fetch", [thread.name for thread in threading.enumerate()])
 
+    def test_batches_that_have_been_fetched_are_told_ahead(self):
+        told, fetched = [], threading.Semaphore(0)
+
+        def batches():
+            for batch in self.batches:
+                yield batch
+                fetched.release()  # the thread has put it where the steps take it
+
+        def wait(job, step, out):  # for the batch after the next one
+            for _ in range({1: 3, 2: 1, 3: 1}.get(step, 0)):
+                self.assertTrue(fetched.acquire(timeout=60))
+
+        def watched(batch, next=None):
+            told.append(next)
+            return train(batch, next=next)
+
+        for prefetch in (2, 0):
+            told.clear()
+            with par.open(self.bundle) as job:
+                train, job.train = job.train, watched
+                fitted = job.fit(batches() if prefetch else self.batches, prefetch=prefetch, progress=False,
+                                 callbacks=[wait] if prefetch else [])
+            self.assertEqual(fitted.losses, self.losses[:5])
+            self.assertEqual(told[1:], [*self.batches[2:], None] if prefetch else [None] * 4)
+
     def test_evaluation_and_callbacks(self):
         seen = []
 

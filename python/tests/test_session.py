@@ -201,6 +201,41 @@ class Session(unittest.TestCase):
         for call in (lambda: job.train(self.batch(0)), lambda: job.step, job.state, job.save):
             self.assertEqual(self.refused(call).message, "the job is closed; open the bundle again with par.open")
 
+    def test_a_batch_that_is_told_ahead(self):
+        whole = self.reference(steps=STEPS).losses
+        batches = [self.batch(step) for step in range(STEPS)]
+        with par.open(self.bundle) as job:
+            losses = [job.train(batches[step], next=batches[(step + 1) % STEPS]).loss for step in range(3)]
+            losses.append(job.train(**batches[3], next=batches[0]).loss)  # and then another one comes
+            before = job.eval(batches[0]).loss
+            losses.append(job.train(batches[4], next=batches[5]).loss)
+            self.assertNotEqual(job.eval(batches[5]).loss, before)
+            losses += [job.train(self.batch(5), next={"x": batches[6]["x"]}).loss]
+            losses += [job.train(batches[6], next={**batches[7], "labels": array.array("q", [77] * 16)}).loss]
+            losses += [job.train(batches[7], next=batches[0]).loss]
+            self.assertEqual(losses, whole)
+
+    def test_mistakes_in_a_batch_that_is_told_are_those_of_its_own_call(self):
+        good = self.batch(0)
+        with par.open(self.bundle) as job:
+            for wrong, message in (
+                    ({"x": good["x"]}, 'no array for "labels" i64[16]'),
+                    ({**good, "y": good["x"]}, 'no input "y"'),
+                    ({**good, "x": "text"}, "x is str; give a numpy array"),
+                    ({**good, "labels": array.array("q", [77] * 16)}, 'array "labels" holds 77 in row 0')):
+                job.train(good, next=wrong)
+                self.assertIn(message, self.refused(job.train, wrong).message)
+            self.assertIn("next is memoryview; give a dict", self.refused(job.train, good, next=good["x"]).message)
+            self.assertEqual(job.step, 4)
+
+    def test_a_failed_call_forgets_its_arrays(self):
+        good = self.batch(0)
+        with par.open(self.bundle) as job:
+            self.refused(job.train, x=good["x"], labels=array.array("q", [77] * 16))
+            self.assertIn('no array for "labels"', self.refused(job.train, x=good["x"]).message)
+            self.refused(job.train, labels=good["labels"], x=good["labels"])
+            self.assertIn('no array for "labels"', self.refused(job.train, x=good["x"]).message)
+
     def test_a_loss_that_is_not_finite(self):
         with par.open(self.bundle) as job:
             bad = memoryview(array.array("f", [float("nan")] * 512)).cast("B").cast("f", [16, 32])

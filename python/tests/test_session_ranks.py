@@ -76,6 +76,17 @@ class Ranks(unittest.TestCase):
             job.load(state)
             self.assertAlmostEqual(job.eval(self.batch(2)).loss, loss, places=5)
 
+    def test_a_batch_that_is_told_is_read_beside_the_step_before(self):
+        whole = par.run(self.bundle, data=DATA, order="sequential", steps=STEPS, quiet=True).losses
+        batches = [{name: memoryview(bytearray(view.tobytes())).cast(view.format, view.shape)
+                    for name, view in self.batch(step).items()} for step in range(STEPS)]
+        with par.open(self.bundle) as job:
+            losses = [job.train(batches[0], next=batches[1]).loss]
+            batches[1]["x"].cast("B")[:] = bytes(batches[1]["x"].nbytes)  # too late: the ranks have it
+            losses += [job.train(batches[1], next=batches[2]).loss, job.train(batches[2], next=batches[0]).loss,
+                       job.train(batches[3]).loss]
+            self.assertEqual(losses, whole)
+
     def test_results_are_whole(self):
         serve = par.compile(SCORES, PAIR, out=self.folder / "serve.par")
         single = par.compile(SCORES, out=self.folder / "single.par")

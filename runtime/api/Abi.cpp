@@ -188,7 +188,14 @@ const char *par_facts(ParJob *job) {
 }
 
 int par_feed(ParJob *job, const char *input, const void *data, ParType type, const int64_t *shape, size_t dims) {
-  return guarded(job, [&](Caller &caller) { caller.feed(required(input, "input"), arrayOf(data, type, shape, dims)); });
+  return guarded(
+      job, [&](Caller &caller) { caller.feeding().feed(required(input, "input"), arrayOf(data, type, shape, dims)); });
+}
+
+int par_feed_ahead(ParJob *job, const char *input, const void *data, ParType type, const int64_t *shape, size_t dims) {
+  return guarded(job, [&](Caller &caller) {
+    caller.feeding().feedAhead(required(input, "input"), arrayOf(data, type, shape, dims));
+  });
 }
 
 int par_run(ParJob *job, const char *entry) {
@@ -232,8 +239,9 @@ int par_get(ParJob *job, const char *name, double *value) {
 }
 
 int par_read(ParJob *job, const char *tensor, void *to, size_t bytes) {
-  return guarded(
-      job, [&](Caller &caller) { caller.read(required(tensor, "tensor"), {static_cast<std::byte *>(to), bytes}); });
+  return guarded(job, [&](Caller &caller) {
+    caller.read(required(tensor, "tensor"), {static_cast<std::byte *>(to), bytes});
+  });
 }
 
 int par_write(ParJob *job, const char *tensor, const void *from, ParType type, const int64_t *shape, size_t dims) {

@@ -14,8 +14,7 @@ using core::Failure;
 using core::Message;
 
 Caller::Caller(std::unique_ptr<Ranks> given)
-    : ranks(std::move(given)), manifest(ranks->bundle().manifest), batch(manifest, rowsOfCall(manifest)),
-      entries(entriesOf(ranks->bundle())) {
+    : ranks(std::move(given)), manifest(ranks->bundle().manifest), fed(manifest), entries(entriesOf(ranks->bundle())) {
   for (const format::Hyper &hyper : manifest.hypers)
     hypers[hyper.name] = hyper.value;
   take(ranks->start());
@@ -50,15 +49,17 @@ const EntryFacts &Caller::entryOf(const std::string &name) const {
 void Caller::run(const std::string &entry) {
   lastEntry.clear();
   last.scalars.clear();
-  const std::vector<size_t> &inputs = entryOf(entry).inputs;
-  batch.check(entry, inputs);
   Command command;
   command.verb = entry == "train" ? Verb::Train : Verb::Infer;
   command.name = entry;
-  for (size_t index : inputs)
-    command.fed.emplace_back(index, batch.arrays()[index]);
-  batch.clear();
-  perform(command);
+  try {
+    fed.moveTo(command, entryOf(entry).inputs);
+    perform(command);
+  } catch (...) {
+    fed.forget();
+    throw;
+  }
+  fed.goOn(command);
   lastEntry = entry;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/Facts.h"
+#include "api/Feeding.h"
 #include "api/Ranks.h"
 
 #include <deque>
@@ -20,7 +21,8 @@ class Caller {
 public:
   explicit Caller(std::unique_ptr<Ranks> ranks);
 
-  void feed(const std::string &input, core::FedArray array) { batch.feed(input, std::move(array)); }
+  /// The arrays of the next calls of run(), which forgets those that it took, and all if it throws.
+  Feeding &feeding() { return fed; }
   void run(const std::string &entry);
   /// Its scalars are those of the last entry that has run, by optimizer step.
   const Answer &lastAnswer() const { return last; }
@@ -46,7 +48,7 @@ private:
 
   std::unique_ptr<Ranks> ranks;
   const format::Manifest &manifest;
-  core::FedBatch batch;
+  Feeding fed;
   std::map<std::string, EntryFacts> entries;
   std::string lastEntry;
   std::map<std::string, double> hypers;

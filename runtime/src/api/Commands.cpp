@@ -20,25 +20,42 @@ static core::FedArray decodeArray(const json &value) {
   return {static_cast<format::DType>(value[0].get<int>()), value[1].get<std::vector<int64_t>>(), nullptr};
 }
 
-std::string encode(const Command &command) {
+static json encodeArrays(const FedArrays &arrays) {
   json fed = json::array();
-  for (const auto &[index, array] : command.fed)
+  for (const auto &[index, array] : arrays)
     fed.push_back({index, encodeArray(array)});
-  return dump({static_cast<int>(command.verb), command.name, bitsOf(command.value), command.keep, command.paths, fed,
-               encodeArray(command.tensor)});
+  return fed;
 }
 
+static FedArrays decodeArrays(const json &value) {
+  FedArrays arrays;
+  for (const json &array : value)
+    arrays.emplace_back(array[0].get<size_t>(), decodeArray(array[1]));
+  return arrays;
+}
+
+/// Two lines: dumped JSON has no line break.
+std::string encode(const Command &command) {
+  const Ahead &ahead = command.ahead;
+  return dump({static_cast<int>(command.verb), command.name, bitsOf(command.value), command.keep, command.paths,
+               encodeArrays(command.fed), encodeArray(command.tensor)}) +
+         "\n" + dump({encodeArrays(ahead.fed), ahead.number, ahead.place});
+}
+
+std::string_view agreedPart(std::string_view encoded) { return encoded.substr(0, encoded.find('\n')); }
+
 Command decodeCommand(const std::string &text) {
-  json value = json::parse(text);
+  std::string_view agreed = agreedPart(text);
+  json value = json::parse(agreed), ahead = json::parse(std::string_view(text).substr(agreed.size()));
   Command command;
   command.verb = static_cast<Verb>(value[0].get<int>());
   command.name = value[1];
   command.value = fromBits(value[2]);
   command.keep = value[3];
   command.paths = value[4].get<std::vector<std::string>>();
-  for (const json &array : value[5])
-    command.fed.emplace_back(array[0].get<size_t>(), decodeArray(array[1]));
+  command.fed = decodeArrays(value[5]);
   command.tensor = decodeArray(value[6]);
+  command.ahead = {decodeArrays(ahead[0]), ahead[1].get<uint64_t>(), ahead[2].get<uint64_t>()};
   return command;
 }
 

@@ -16,15 +16,26 @@ inline bool changesState(Verb verb) {
   return verb == Verb::Train || verb == Verb::Write || verb == Verb::Load || verb == Verb::Resume;
 }
 
+using FedArrays = std::vector<std::pair<size_t, core::FedArray>>; ///< with the index of the input
+
+/// Arrays of inputs have two places, so that those of the next run arrive beside this one.
+struct Ahead {
+  FedArrays fed;       ///< the arrays of the next run; none where they are not known
+  uint64_t number = 0; ///< of the next run's arrays: Exchange::arrived() reaches it when they are there
+  uint64_t place = 0;  ///< of this run's arrays; the next run's come to the other one
+  bool isTold = false; ///< this run's arrays have come beside the run before; other processes need not know
+};
+
 struct Command {
   Verb verb = Verb::End;
   std::string name; ///< of an entry, a tensor, a hyperparameter, a folder or a file
   double value = 0;
   uint64_t keep = 0;
   std::vector<std::string> paths;
-  std::vector<std::pair<size_t, core::FedArray>> fed; ///< with the index of the input
-  core::FedArray tensor;                              ///< of Write
-  std::byte *to = nullptr;                            ///< of Read, of so many bytes
+  FedArrays fed;
+  Ahead ahead;
+  core::FedArray tensor;   ///< of Write
+  std::byte *to = nullptr; ///< of Read, of so many bytes
   uint64_t bytes = 0;
 };
 
@@ -41,6 +52,8 @@ struct Answer {
 
 /// Text for other processes. Addresses are left out: each process has its own.
 std::string encode(const Command &command);
+/// The part of an encoded command that the callers of all ranks must agree on: not what one of them knows ahead.
+std::string_view agreedPart(std::string_view encoded);
 Command decodeCommand(const std::string &text);
 std::string encode(const Answer &answer);
 Answer decodeAnswer(const std::string &text);

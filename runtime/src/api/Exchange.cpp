@@ -4,6 +4,7 @@
 #include "par/files/Safetensors.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace par::api {
 
@@ -15,12 +16,26 @@ uint64_t Exchange::take(uint64_t bytes) {
   return begin;
 }
 
+/// A number in the memory that the constructor sets aside first.
+static std::atomic_ref<uint64_t> arrivals(std::span<std::byte> memory) {
+  static_assert(std::atomic_ref<uint64_t>::is_always_lock_free, "other processes do not know this one's locks");
+  return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(memory.data()));
+}
+
+uint64_t Exchange::arrived() const { return arrivals(memory).load(std::memory_order_acquire); }
+
+void Exchange::arrive(uint64_t number) const { arrivals(memory).store(number, std::memory_order_release); }
+
 Exchange::Exchange(const format::Manifest &manifest) {
+  take(sizeof(uint64_t));
   auto bytesOf = [](std::span<const int64_t> shape, format::DType type) {
     return static_cast<uint64_t>(core::elementCount(shape)) * format::sizeOf(type);
   };
-  for (const format::Input &input : manifest.inputs)
-    inputs.push_back(take(bytesOf(input.shape, input.type) * manifest.calls));
+  for (const format::Input &input : manifest.inputs) {
+    uint64_t bytes = bytesOf(input.shape, input.type) * manifest.calls;
+    uint64_t first = take(bytes); // a page that is never used takes no memory
+    inputs.push_back({first, take(bytes)});
+  }
   for (const format::Output &output : manifest.outputs)
     outputs.push_back(take(bytesOf(core::resultShape(output, manifest, manifest.batch), output.type) * manifest.calls));
   // Written values may be of a wider type than the tensor's.

@@ -32,6 +32,7 @@ public:
 
   Answer perform(const Command &command) override {
     knowThread();
+    places.arrive(command.ahead.number); // read where they are
     try {
       work->prepare(command);
       return work->perform(command);

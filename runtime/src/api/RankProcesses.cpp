@@ -78,10 +78,13 @@ public:
   Answer perform(const Command &command) override {
     if (!story.empty())
       throw Failure::at("", Message::sessionEnded, story).exitsWith(storyCode);
-    for (const auto &[index, array] : command.fed)
-      copyIn(places.input(index), array);
+    const Ahead &ahead = command.ahead;
+    if (!ahead.isTold)
+      copyIn(command.fed, ahead.place);
     copyIn(places.tensor(), command.tensor);
-    connection->send(encode(command)); // where it fails, receive() says why
+    connection->send(encode(command));  // where it fails, receive() says why
+    copyIn(ahead.fed, 1 - ahead.place); // beside the run
+    places.arrive(ahead.number);
     Answer answer = receive();
     if (command.verb == Verb::Read && answer.error.empty())
       std::memcpy(command.to, places.tensor(), command.bytes);
@@ -97,6 +100,11 @@ public:
   }
 
 private:
+  void copyIn(const FedArrays &arrays, uint64_t place) const {
+    for (const auto &[index, array] : arrays)
+      copyIn(places.input(index, place), array);
+  }
+
   static void copyIn(std::byte *to, const core::FedArray &array) {
     if (array.data)
       std::memcpy(to, array.data, static_cast<uint64_t>(core::elementCount(array.shape)) * format::sizeOf(array.type));

@@ -16,7 +16,8 @@ RankWork::RankWork(core::Job &job, comm::Control &control, const Exchange &excha
     : job(job), control(control), manifest(job.bundle.manifest), exchange(exchange),
       session(job.bundle, job.name, control, core::deviceNamed(job.device()), core::sessionOptions(job)),
       progress(job, control, printed), trace(job, control.rank() == 0), saves(job, session, progress),
-      steps(job, session, progress, trace, saves, position), batch(manifest, rowsOfCall(manifest)),
+      steps(job, session, progress, trace, saves, position), batches{ArrivingBatch(manifest, exchange),
+                                                                     ArrivingBatch(manifest, exchange)},
       order(rowsOfCall(manifest), false, 0), folders(session),
       parts(exchange, control, job.alone && control.world() > 1) {
   job.listener = [this](const std::string &line) { events.push_back(line); };
@@ -81,11 +82,10 @@ void RankWork::prepare(const Command &command) {
     if (!command.name.empty() && command.name != job.options.save)
       folders.open(command.name, command.keep, saves.last());
     return;
-  case Verb::Export: {
+  case Verb::Export:
     job.options.exportTo = command.name;
     core::checkExport(job, control.rank() == 0);
     return;
-  }
   default:
     return;
   }
@@ -132,15 +132,18 @@ Answer RankWork::perform(const Command &command) {
   return answer();
 }
 
-core::StepRows RankWork::rowsOf(const Command &command) {
-  batch.clear();
-  for (const auto &[index, array] : command.fed)
-    batch.feed(manifest.inputs[index].name, array);
-  return {&batch, &order, 0};
+/// The rows of the command's run and of the next one. The session knows rows again by their StepRows.
+std::array<core::StepRows, 2> RankWork::rowsOf(const Command &command) {
+  const Ahead &ahead = command.ahead;
+  ArrivingBatch &now = batches[ahead.place], &next = batches[1 - ahead.place];
+  now.expect(manifest, command.fed, 0);
+  next.expect(manifest, ahead.fed, ahead.number);
+  return {core::StepRows{&now, &order, 0}, ahead.fed.empty() ? core::StepRows() : core::StepRows{&next, &order, 0}};
 }
 
 Answer RankWork::train(const Command &command) {
-  std::vector<core::StepSummary> summaries = steps.make(rowsOf(command), {});
+  auto [now, next] = rowsOf(command);
+  std::vector<core::StepSummary> summaries = steps.make(now, next);
   Answer done = answer();
   for (core::StepSummary &summary : summaries) {
     summary.metrics["lr"] = summary.lr;
@@ -151,7 +154,8 @@ Answer RankWork::train(const Command &command) {
 
 /// An entry without an update, on one batch, whose scalars are exchanged as those of a step are.
 Answer RankWork::infer(const Command &command) {
-  session.run(command.name, rowsOf(command));
+  auto [now, next] = rowsOf(command);
+  session.run(command.name, now, next);
   parts.share();
   if (job.start)
     job.start->keep(session, job, [this](const std::string &line) { progress.say(line); });

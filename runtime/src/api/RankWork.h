@@ -1,8 +1,7 @@
 // A session's work on one rank: the classes of par-run's loop, moved on by commands.
 #pragma once
 
-#include "api/Commands.h"
-#include "api/Exchange.h"
+#include "api/ArrivingBatch.h"
 #include "api/FolderSaves.h"
 #include "api/SharedParts.h"
 #include "app/SessionOptions.h"
@@ -13,7 +12,7 @@ namespace par::api {
 /// Every rank has one and gets the same commands. The constructor is collective.
 class RankWork {
 public:
-  /// `job` is this process's and was opened as `fed`; results go into `exchange`.
+  /// `job` was opened as `fed`; results go into `exchange`.
   RankWork(core::Job &job, comm::Control &control, const Exchange &exchange);
 
   /// Finds the faults of a command that all ranks see alike, and opens its files. Throws Failure; nothing has changed
@@ -29,7 +28,7 @@ private:
   void goOnFrom(core::Checkpoint &&checkpoint);
   Answer train(const Command &command);
   Answer infer(const Command &command);
-  core::StepRows rowsOf(const Command &command);
+  std::array<core::StepRows, 2> rowsOf(const Command &command);
   void take(const format::Output &output, int64_t microbatch, std::span<const std::byte> from);
   void set(const std::string &name, double value);
   void read(const Command &command);
@@ -49,7 +48,7 @@ private:
   core::RunSaves saves;
   core::RunPosition position;
   core::TrainSteps steps;
-  core::FedBatch batch;
+  std::array<ArrivingBatch, 2> batches; ///< by the place of their arrays
   core::RowOrder order;
   FolderSaves folders;
   SharedParts parts;

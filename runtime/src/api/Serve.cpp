@@ -54,15 +54,18 @@ private:
     if (job.alone) {
       std::vector<std::string> all = control.allGather("command", text);
       for (size_t rank = 1; rank < all.size(); ++rank)
-        if (all[rank] != all[0])
+        if (agreedPart(all[rank]) != agreedPart(all[0]))
           throw Failure::at("", Message::callsDiffer, rank, describe(all[rank]), describe(all[0]))
               .exitsWith(core::exitUsage);
     } else {
       text = control.broadcast("command", text);
     }
     Command command = decodeCommand(text);
+    const uint64_t place = command.ahead.place;
     for (auto &[index, array] : command.fed)
-      array.data = places.input(index);
+      array.data = places.input(index, place);
+    for (auto &[index, array] : command.ahead.fed)
+      array.data = places.input(index, 1 - place);
     command.tensor.data = command.to = places.tensor();
     return command;
   }

@@ -5,6 +5,8 @@
 #include "par/format/NearestWord.h"
 #include "par/messages/Failure.h"
 
+#include <algorithm>
+
 namespace par::core {
 
 using format::Input;
@@ -70,6 +72,10 @@ void FedBatch::check(const std::string &place, std::span<const size_t> inputs) c
 }
 
 void FedBatch::clear() { fed.assign(fed.size(), {}); }
+
+bool FedBatch::hasAny() const {
+  return std::any_of(fed.begin(), fed.end(), [](const FedArray &array) { return array.data; });
+}
 
 const FedArray &FedBatch::arrayOf(const Input &input) const {
   return fed[static_cast<size_t>(manifest.findInput(input.name) - manifest.inputs.data())];

@@ -85,7 +85,8 @@ void Continuing::call(const core::DecoderCall &call) {
   std::string prefix = call.prefill ? "prefill." : "";
   for (const char *name : {"input_ids", "position", "count"}) {
     const format::Input &input = *caller.bundle().manifest.findInput(prefix + name);
-    caller.feed(input.name, {input.type, input.shape, reinterpret_cast<const std::byte *>(inputs.row(name, 0))});
+    caller.feeding().feed(input.name,
+                          {input.type, input.shape, reinterpret_cast<const std::byte *>(inputs.row(name, 0))});
   }
   caller.run(call.prefill ? "prefill" : "predict");
   auto *first = reinterpret_cast<const float *>(caller.result(prefix + "logits").data);

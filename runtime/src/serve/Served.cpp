@@ -52,7 +52,7 @@ void Served::feed(std::span<const Request *const> requests) {
       batch.resize(have + row);
       std::memcpy(&batch[have], &batch[have - row], row);
     }
-    caller.feed(input.name, {input.type, input.shape, batch.data()});
+    caller.feeding().feed(input.name, {input.type, input.shape, batch.data()});
   }
 }
 

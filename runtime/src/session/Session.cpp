@@ -274,7 +274,7 @@ void Session::feed(const format::Input &input, int64_t microbatch, std::span<std
 }
 
 bool Session::feedNext(const format::Input &input, int64_t microbatch, std::span<std::byte> to) {
-  if (!upcoming.dataset)
+  if (!upcoming.dataset || !upcoming.dataset->isThere())
     return false;
   try {
     feedFrom(upcoming, input, microbatch, to);

@@ -112,10 +112,16 @@ const ParError *par_error(const ParJob *job);
 const char *par_facts(ParJob *job);
 
 /* Gives an input its array for the next par_run(). Nothing is copied before that: the memory must stay as it is until
- * par_run() has returned. Narrower integers and floats are widened. */
+ * par_run() has returned. Narrower integers and floats are widened. After an error all that was fed is forgotten. */
 int par_feed(ParJob *job, const char *input, const void *data, ParType type, const int64_t *shape, size_t dims);
 
-/* Runs "train", "eval" or "predict" on the arrays that were fed, all inputs, and forgets them. */
+/* After par_feed(): gives an input its array for the run after the next one. After the next par_run() these arrays are
+ * the fed ones: the par_run() that follows takes them, a par_feed() forgets them all. If every input of the entry has
+ * one, ranks read them beside the compute of the run before. The memory must stay as it is until the run that takes
+ * them has returned, or they are forgotten. Results are those of par_feed(). */
+int par_feed_ahead(ParJob *job, const char *input, const void *data, ParType type, const int64_t *shape, size_t dims);
+
+/* Runs "train", "eval" or "predict" on the arrays that were fed, all inputs, and forgets them, also where it fails. */
 int par_run(ParJob *job, const char *entry);
 
 /* The scalar outputs of the last par_run(); of a call of train that makes several optimizer steps, those of step

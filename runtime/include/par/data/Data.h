@@ -57,6 +57,8 @@ public:
   virtual std::string rounded() const { return ""; }
   /// The files, for messages.
   virtual std::string place() const { return describe(); }
+  /// Whether its rows are there now. Others may still be putting them there, and are waited for a moment.
+  virtual bool isThere() const { return true; }
   /// After each use of rows: throws Failure if a file has become shorter, and rows may have been zeros.
   virtual void checkWhole() const {}
 };

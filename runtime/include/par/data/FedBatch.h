@@ -26,6 +26,8 @@ public:
   /// input's range. `place`: the entry that is fed.
   void check(const std::string &place, std::span<const size_t> inputs) const;
   void clear();
+  /// Whether any input has an array.
+  bool hasAny() const;
   /// By index of the input; `data` is null where nothing was fed.
   const std::vector<FedArray> &arrays() const { return fed; }
 
