@@ -101,7 +101,8 @@ def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs
     passes = 1 if steps is None and epochs is None and iter(batches) is not batches else epochs
     done = job.step // job._calls if resumed else 0
     left = None if steps is None else max(0, steps - done)
-    loop = _Loop(job, inputs, eval, list(callbacks), Bar(left, log_every) if progress else None, done)
+    known = left if left is not None else max(0, (passes or 0) * _length(batches) - done) or None
+    loop = _Loop(job, inputs, eval, list(callbacks), Bar(known, log_every) if progress else None, done)
     source = _passes(batches, passes, done)
     fetched = _Ahead(source, prefetch) if prefetch > 0 else source
     try:

@@ -173,6 +173,7 @@ class Job:
             if count == self.batch:
                 self._run_fed("eval", whole)
                 return self._evaluated()
+            self._check_samples(whole, rows)
             return self._eval_parts(whole, rows, count)
         finally:
             self._turn.release()
@@ -192,6 +193,7 @@ class Job:
             if count == self.batch:
                 self._run_fed("predict", whole)
                 return {name: self._result(name, torch) for name in self._results("predict")}
+            self._check_samples(whole, rows)
             return self._predict_parts(whole, rows, count, torch)
         finally:
             self._turn.release()
@@ -352,13 +354,16 @@ class Job:
         if not self._turn.acquire(blocking=False):
             raise self._busy()
 
+    def _feed(self, arrays: Mapping[str, Fed]) -> None:
+        for name, one in arrays.items():
+            self._check(self._library.par_feed(self._live(), name.encode(), one.address, CODES[one.word],
+                                               self._shape(one.shape), len(one.shape)))
+
     def _run_fed(self, entry: str, arrays: Mapping[str, Fed], following: Optional[Mapping[str, Fed]] = None) -> None:
         handle, library = self._live(), self._library
         told, self._told = self._told, None
         if arrays is not told:
-            for name, one in arrays.items():
-                self._check(library.par_feed(handle, name.encode(), one.address, CODES[one.word],
-                                             self._shape(one.shape), len(one.shape)))
+            self._feed(arrays)
         for name, one in (following or {}).items():
             if library.par_feed_ahead(handle, name.encode(), one.address, CODES[one.word], self._shape(one.shape),
                                       len(one.shape)):
@@ -366,6 +371,12 @@ class Job:
                 break
         self._check(library.par_run(handle, entry.encode()))
         self._told = following or None
+
+    def _check_samples(self, whole: Mapping[str, Fed], rows: Mapping[str, int]) -> None:
+        """Refuses arrays whose samples have another shape as they were given, not as parts of a batch."""
+        for name in rows:
+            if whole[name].shape[1:] != self.inputs[name].shape[1:]:
+                self._feed({name: whole[name]})
 
     def _predict_parts(self, whole: Mapping[str, Fed], rows: Mapping[str, int], count: int,
                        torch: bool) -> Dict[str, Any]:

@@ -5,6 +5,8 @@
 
 Needs nothing but Python and a built Par.
 """
+import contextlib
+import io
 import pathlib
 import shutil
 import tempfile
@@ -47,6 +49,15 @@ class Fitting(unittest.TestCase):
         self.assertEqual((fitted.losses, fitted.stopped), (self.losses[:3], "steps"))
         pairs = [(batch["x"], batch["labels"]) for batch in self.batches]
         self.assertEqual(self.fit(pairs, inputs=("x", "labels")).losses, self.losses[:5])
+
+    def test_passes_of_a_known_length_have_an_end(self):
+        for options in ({"epochs": 2}, {"steps": 4}, {}):
+            with par.open(self.bundle) as job, contextlib.redirect_stderr(io.StringIO()) as said:
+                job.fit(self.batches, **options)
+            self.assertIn(" s left", said.getvalue())
+        with par.open(self.bundle) as job, contextlib.redirect_stderr(io.StringIO()) as said:
+            job.fit(iter(self.batches), log_every=1)
+        self.assertNotIn(" left", said.getvalue())
 
     def test_a_resumed_fit_goes_on_with_the_next_batch(self):
         class Passes:

@@ -129,6 +129,9 @@ class Session(unittest.TestCase):
             self.assertEqual(memoryview(found["logits"]).shape, (BATCH, 10))
             self.assertEqual(memoryview(found["logits"]).tobytes(), expected["logits"].tobytes())
             self.assertIn('no entry "train"', self.refused(job.train, self.batch(0)).message)
+            narrow = self.batch(0)["x"].cast("B")[:3 * 31 * 4].cast("f", [3, 31])
+            self.assertIn('array "x" is f32[3, 31]; input "x" takes f32[32] a sample',
+                          self.refused(job.predict, x=narrow).message)
             self.assertIn("different numbers of rows",
                           self.refused(job.predict, {**self.batch(0), "labels": array.array("q", [1] * 3)}).message)
 
