@@ -1,3 +1,4 @@
+// Text of what a search has found: the plan, its alternatives, and why.
 #include "par/Report/Search.h"
 
 #include "par/Report/Text.h"

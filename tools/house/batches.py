@@ -1,6 +1,6 @@
-"""Batches: files of one target share no name that each has for itself, a static function, constant or class, or one of an
-anonymous namespace. tools/build.sh compiles a target's files in batches, in which such names meet; a build that compiles
-each file alone does not see it. Functions may have the same name with other parameters, as overloads.
+"""Batches: files of one target share no name that each has for itself: a static function or constant, or what stands in
+an anonymous namespace. tools/build.sh compiles a target's files in batches, in which such names meet; a build that
+compiles file by file does not see it. Functions may have the same name with other parameters, as overloads.
 """
 import collections
 import re
@@ -11,8 +11,10 @@ from house.sources import Fault
 # Folders of files that are each a program or a library.
 PROGRAMS = ("Fuzz", "Stub", "Device", "Job", "Mpi", "Inputs", "Toys")
 NO_FUNCTION = re.compile(r"\b(?:TEST(?:_[FP])?|INSTANTIATE_\w+|void|struct|PAR_\w+)$")
+TYPES = ("struct", "class", "enum")
 SPACE = re.compile(r"\bnamespace\s*([\w:]*)\s*$")
-CONSTANT = re.compile(r"^\s*(?:static\s+|constexpr\s+|const\s+|inline\s+|thread_local\s+)+[\w:<>,*&\s]*?[\s*&](\w+)\s*(?:\[[^]]*\]\s*)*(?:=|$)")
+CONSTANT = re.compile(r"^\s*(?:(?:static|constexpr|const|inline|thread_local)\s+)+[\w:<>,*&\s]*?[\s*&](\w+)\s*"
+                      r"(?:\[[^]]*\]\s*)*(?:=|$)")
 
 
 def target_of(file):
@@ -39,16 +41,17 @@ def own_names(cpp):
         outer = stack[-1][0] if stack else "namespace"
         spaces = [name for kind, name, _ in stack if kind == "namespace"]
         hidden, place, begin = "" in spaces, "::".join(filter(None, spaces)), at - len(head.lstrip())
-        kind = kind_of(head, outer) if mark[0] == "{" else ""
-        if outer == "namespace" and kind == "class" and hidden and CLASS.search(head) and "<" not in CLASS.search(head)[1]:
-            yield "class", place, CLASS.search(head)[1], begin
-        elif outer == "namespace" and kind == "function" and "template" not in head and (hidden or re.search(r"\bstatic\b", head)):
+        kind, type_ = kind_of(head, outer) if mark[0] == "{" else "", CLASS.search(head)
+        own = hidden or re.search(r"\bstatic\b", head.split("=")[0])
+        if outer == "namespace" and kind == "class" and hidden and type_:
+            yield "class", place, type_[1], begin
+        elif outer == "namespace" and kind == "function" and "template" not in head and own:
             owner, name = name_of(head)
             if name and not owner and not NO_FUNCTION.match(name):
                 yield "function", place, f"{name}({parameters(head)})", begin
         elif outer == "namespace" and mark[0] != "}" and kind != "namespace":
             constant = CONSTANT.match(head.rstrip())
-            if constant and constant[1] not in ("struct", "class", "enum") and "(" not in head.split("=")[0] and (hidden or "static" in head.split("=")[0]):
+            if constant and own and constant[1] not in TYPES and "(" not in head.split("=")[0]:
                 yield "constant", place, constant[1], begin
         if mark[0] == "{":
             space = SPACE.search(head)
@@ -67,7 +70,7 @@ def check(tree):
         for kind, place, name, at in own_names(tree.cpp(file)):
             key = (target_of(file), place, name.split("(")[0] if kind != "function" else name)
             places[key].setdefault(file, f"{file}:{tree.cpp(file).line(at)}")
-    return [Fault("batch", f"{target}/{name}", len(where), f"{first}: {name} is also a name of {other}; files of {target} "
-                  "are compiled together")
+    return [Fault("batch", f"{target}/{name}", len(where),
+                  f"{first}: {name} is also a name of {other}; files of {target} are compiled together")
             for (target, _, name), where in sorted(places.items()) if len(where) > 1
             for first, other in [list(where.values())[:2]]]

@@ -12,7 +12,7 @@ namespace par {
 
 namespace {
 
-/// Warns of keys that change nothing, each at its line. One that is wrong is an error elsewhere. Keys that every written
+/// Warns of keys that change nothing, each at its line; a wrong one is an error elsewhere. Keys that every written
 /// plan has are no news where they are what they are without a word: a plan that Par wrote warns of nothing.
 class UnusedKeys {
 public:

@@ -184,7 +184,7 @@ TEST(Hosts, StepOfALostRankElsewhere) {
   EXPECT_NE(lostRank(board, 2, "ended", 0.1).find("ended in step 472; noticed by par-run"), std::string::npos);
   board[0].wait({{2}, "all_gather", "step"});
   EXPECT_NE(lostRank(board, 2, "ended", 0.1).find("ended in step 476; noticed by rank 0"), std::string::npos);
-  // What other hosts say of their own ranks is as old, and a rank of this host has said itself where it was.
+  // The word of other hosts about their ranks is as old, and a rank of this host has said itself where it was.
   board[0].remote.store(1);
   EXPECT_NE(lostRank(board, 2, "ended", 0.1).find("ended in step 472; noticed by rank 0"), std::string::npos);
   board[0].remote.store(0);
@@ -423,7 +423,8 @@ TEST(Hosts, HostThatComesBackTooLate) {
   EXPECT_EQ(job.spares[2]->out() + job.spares[2]->errors(), "");
 }
 
-// A rank that is started where the job has another process is told so, and why no rank 0 is left once the job has ended.
+// A rank that is started although the job has another process for it is told so, and once the job has ended, that no
+// rank 0 is left.
 TEST(Hosts, RankWhosePlaceIsTaken) {
   TwoHosts job({"--restart", "-1", "--timeout", "2", "--join-timeout", "4"});
   job.runs();
@@ -432,7 +433,8 @@ TEST(Hosts, RankWhosePlaceIsTaken) {
   const char *taken = ": another process is rank 2 of the job, and this one takes the place if that is lost";
   EXPECT_TRUE(late.says(taken, 4)) << late.errors();
   EXPECT_EQ(late.wait(10), 4);
-  EXPECT_NE(late.errors().find("error: rank 2 found no place in the job at 127.0.0.1:"), std::string::npos) << late.errors();
+  EXPECT_NE(late.errors().find("error: rank 2 found no place in the job at 127.0.0.1:"), std::string::npos)
+      << late.errors();
   EXPECT_EQ(count(late.errors(), taken), 2u) << late.errors();
   Process last(job.argumentsOf(2, {"--restart", "-1", "--join-timeout", "4", "--steps", "1000000"}),
                Environment{{"PAR_HOST", "b"}});
