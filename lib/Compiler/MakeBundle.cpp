@@ -53,17 +53,38 @@ StepFacts collectFacts(ModuleOp module, const Plan &plan) {
   return facts;
 }
 
+/// The phases of PyTorch's OneCycleLR, in its arithmetic.
+static std::vector<format::LrPhase> oneCycle(const PlanLearningRate &lr) {
+  double steps = double(*lr.steps), top = *lr.pctStart * steps;
+  double first = *lr.peak / *lr.divFactor, last = first / *lr.finalDivFactor;
+  if (!*lr.threePhase)
+    return {{top - 1, first, *lr.peak}, {steps - 1, *lr.peak, last}};
+  return {{top - 1, first, *lr.peak}, {2 * *lr.pctStart * steps - 2, *lr.peak, first}, {steps - 1, first, last}};
+}
+
 static format::LrSchedule lrSchedule(const PlanLearningRate &lr) {
   format::LrSchedule schedule;
   schedule.decay = llvm::StringSwitch<format::LrSchedule::Decay>(*lr.decay)
                        .Case("cosine", format::LrSchedule::Cosine)
                        .Case("linear", format::LrSchedule::Linear)
                        .Case("rsqrt", format::LrSchedule::Rsqrt)
+                       .Case("step", format::LrSchedule::Step)
+                       .Case("one_cycle", format::LrSchedule::OneCycle)
                        .Default(format::LrSchedule::Constant);
   schedule.peak = *lr.peak;
   schedule.floor = *lr.floor;
   schedule.warmup = *lr.warmup;
   schedule.steps = *lr.steps;
+  if (schedule.decay == format::LrSchedule::Step) {
+    schedule.gamma = *lr.gamma;
+    schedule.stepSize = *lr.stepSize;
+    schedule.milestones.assign(lr.milestones->begin(), lr.milestones->end());
+  } else if (schedule.decay == format::LrSchedule::OneCycle) {
+    schedule.warmup = 0;
+    schedule.floor = 0;
+    schedule.isLinear = *lr.anneal == "linear";
+    schedule.phases = oneCycle(lr);
+  }
   return schedule;
 }
 

@@ -186,6 +186,23 @@ par.step @f(%w: tensor<9x4xf32>, %g: tensor<6x4xf32>, %s: tensor<f32>, %r: tenso
 
 // -----
 
+par.step @train(%w: tensor<9xf32>, %s: tensor<f32>) -> tensor<9xf32> {
+  // expected-error @below {{updates matrices, and the weight is 'tensor<9xf32>'}}
+  %0, %1 = par.muon %w, %w, %w, %s momentum 0.9 decay 0.0 : tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<f32>
+  par.return %0 : tensor<9xf32>
+}
+
+// -----
+
+par.step @train(%w: tensor<9x4xf32>, %g: tensor<2x4xf32>, %s: tensor<f32>, %r: tensor<2xi64>) -> tensor<9x4xf32> {
+  // expected-error @below {{updates whole matrices, no rows of them}}
+  %0, %1 = par.muon %w, %g, %w, %s momentum 0.9 decay 0.0
+    : tensor<9x4xf32>, tensor<2x4xf32>, tensor<9x4xf32>, tensor<f32> rows %r : tensor<2xi64>
+  par.return %0 : tensor<9x4xf32>
+}
+
+// -----
+
 par.step @f(%g: tensor<6x4xf32>, %r: tensor<5xi64>) -> tensor<6x4xf32> {
   // expected-error @below {{of 'tensor<6x4xf32>' is of rows 'tensor<5xi64>', expected one for each}}
   %0 = par.gradient %g rows %r of @w : tensor<6x4xf32>, tensor<5xi64>

@@ -150,5 +150,11 @@ par.step @updates(%w: tensor<8xf32>, %g: tensor<8xf32>, %s: tensor<f32>) -> tens
   // CHECK: par.adamw %{{.*}} betas 9.000000e-01, {{.*}} epsilon 1.000000e-08 decay 1.000000e-02
   %5, %m2, %v2 = par.adamw %4, %2, %v, %v, %s, %1 betas 0.9, 0.999 epsilon 1.0e-8 decay 0.01
       : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>
+  // CHECK: par.lion %{{.*}} betas 9.000000e-01, {{.*}} decay 0.000000e+00 : tensor<8xf32>
+  %lion, %lm = par.lion %3, %2, %g, %s betas 0.9, 0.99 decay 0.0
+    : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>
+  // CHECK: par.muon %{{.*}} momentum {{.*}} decay 1.000000e-01 : tensor<8x4xf32>
+  %muon, %mb = par.muon %table, %table, %table, %s momentum 0.95 decay 0.1
+    : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>
   par.return %5 : tensor<8xf32>
 }

@@ -21,7 +21,7 @@ import tempfile
 from runs import HERE, Claims, Runs, largest, read_safetensors, write_safetensors
 
 ENCODE = HERE.parent / "Phases/Import/Inputs/encode.py"
-STEPS, BATCH, INPUTS, HIDDEN, CLASSES, IGNORED = 5, 8, 6, 8, 11, -100
+STEPS, BATCH, INPUTS, HIDDEN, CLASSES, IGNORED = 5, 8, 10, 8, 11, -100  # a tall matrix and a wide one
 SHAPES = {"a": (INPUTS, HIDDEN), "b": (HIDDEN,), "w": (HIDDEN, CLASSES), "c": (CLASSES,)}
 MODEL = f"""input x f32[{BATCH},{INPUTS}]
 {{inits}}

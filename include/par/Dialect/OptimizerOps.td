@@ -62,4 +62,44 @@ def Par_AdamwOp : Par_TensorOp<"adamw", (ins Par_FloatTensor:$weight, Par_FloatT
   let hasVerifier = 1;
 }
 
+def Par_LionOp : Par_TensorOp<"lion", (ins Par_FloatTensor:$weight, Par_FloatTensor:$gradient,
+    Par_FloatTensor:$momentum, Par_FloatTensor:$lr, Optional<Par_IntTensor>:$rows,
+    F64Attr:$beta1, F64Attr:$beta2, F64Attr:$weight_decay),
+    (outs Par_FloatTensor:$new_weight, Par_FloatTensor:$new_momentum),
+    [AllTypesMatch<["weight", "new_weight"]>, AllTypesMatch<["momentum", "new_momentum"]>,
+     AllShapesMatch<["weight", "momentum"]>]> {
+  let summary = "Lion (Chen et al. 2023): a step by the sign of a moving average";
+  let description = [{
+    c = beta1 m + (1 - beta1) g; w -= lr (sign(c) + weight_decay w); m = beta2 m + (1 - beta2) g.
+
+    Example: `%n, %m2 = par.lion %w, %g, %m, %lr betas 0.9, 0.99 decay 0.0
+      : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>`
+  }];
+  let assemblyFormat = [{$weight `,` $gradient `,` $momentum `,` $lr `betas` $beta1 `,` $beta2
+    `decay` $weight_decay attr-dict `:` type($weight) `,` type($gradient) `,` type($momentum) `,` type($lr)
+    (`rows` $rows^ `:` type($rows))?}];
+  let hasVerifier = 1;
+}
+
+def Par_MuonOp : Par_TensorOp<"muon", (ins Par_FloatTensor:$weight, Par_FloatTensor:$gradient,
+    Par_FloatTensor:$buffer, Par_FloatTensor:$lr, Optional<Par_IntTensor>:$rows,
+    F64Attr:$momentum, F64Attr:$weight_decay, DefaultValuedAttr<BoolAttr, "true">:$nesterov),
+    (outs Par_FloatTensor:$new_weight, Par_FloatTensor:$new_buffer),
+    [AllTypesMatch<["weight", "new_weight"]>, AllTypesMatch<["buffer", "new_buffer"]>,
+     AllShapesMatch<["weight", "buffer"]>]> {
+  let summary = "Muon (Jordan et al. 2024): momentum of a matrix, orthogonalized by five Newton-Schulz steps";
+  let description = [{
+    b = mu b + (1 - mu) g; u = mu b + (1 - mu) g with nesterov, else b; w *= 1 - lr weight_decay;
+    w -= lr sqrt(max(1, rows / columns)) orthogonal(u), where orthogonal(u) divides by the norm and then takes
+    x to 3.4445 x - 4.775 (x x^T) x + 2.0315 (x x^T)^2 x five times, of the transpose if it has fewer rows. The weight
+    has two dims. It is whole on each rank: every element of the result depends on all of them.
+
+    Example: `%n, %b2 = par.muon %w, %g, %b, %lr momentum 0.95 decay 0.1
+      : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>`
+  }];
+  let assemblyFormat = [{$weight `,` $gradient `,` $buffer `,` $lr `momentum` $momentum `decay` $weight_decay attr-dict
+    `:` type($weight) `,` type($gradient) `,` type($buffer) `,` type($lr) (`rows` $rows^ `:` type($rows))?}];
+  let hasVerifier = 1;
+}
+
 #endif

@@ -1,4 +1,5 @@
 #include "par/Dialect/Interfaces/Cost.h"
+#include "NewtonSchulz.h"
 #include "par/Dialect/Attach.h"
 
 using namespace mlir;
@@ -15,6 +16,16 @@ struct PerParameter : CostOpInterface::ExternalModel<PerParameter<Op, perElement
   bool isFusable(Operation *) const { return false; }
 };
 
+/// Each step has three matmuls, whose inner sizes are those of the shorter side.
+struct MuonCost : CostOpInterface::ExternalModel<MuonCost, MuonOp> {
+  int64_t getFlops(Operation *op) const {
+    auto type = cast<RankedTensorType>(op->getOperand(1).getType());
+    int64_t small = std::min(type.getDimSize(0), type.getDimSize(1)), elements = type.getNumElements();
+    return muon::steps * (4 * elements * small + 2 * small * small * small) + 16 * elements;
+  }
+  bool isFusable(Operation *) const { return false; }
+};
+
 } // namespace
 
 void registerOptimizerCosts(DialectRegistry &registry) {
@@ -22,6 +33,8 @@ void registerOptimizerCosts(DialectRegistry &registry) {
     attachOnce<SgdOp, PerParameter<SgdOp, 4>>(*context);
     attachOnce<MomentumOp, PerParameter<MomentumOp, 6>>(*context);
     attachOnce<AdamwOp, PerParameter<AdamwOp, 16>>(*context);
+    attachOnce<LionOp, PerParameter<LionOp, 8>>(*context);
+    attachOnce<MuonOp, MuonCost>(*context);
   });
 }
 

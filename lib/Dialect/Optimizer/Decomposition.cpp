@@ -1,3 +1,5 @@
+// The updates of optimizers as ops: elementwise formulas, of all of a weight or of some rows, and muon's matmuls.
+#include "NewtonSchulz.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Interfaces/Decomposable.h"
 #include "par/Dialect/Term.h"
@@ -102,6 +104,52 @@ struct AdamwDecomposition : DecomposableOpInterface::ExternalModel<AdamwDecompos
   }
 };
 
+struct LionDecomposition : DecomposableOpInterface::ExternalModel<LionDecomposition, LionOp> {
+  SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
+    auto lion = cast<LionOp>(op);
+    Update update(lion, builder);
+    double beta1 = lion.getBeta1().convertToDouble(), beta2 = lion.getBeta2().convertToDouble();
+    Term g = update.gradient, m = update.state(lion.getMomentum());
+    Term direction = sign(beta1 * m + (1 - beta1) * g) + update.weight * update.decay;
+    Term momentum = beta2 * m + (1 - beta2) * g;
+    return {update.newWeight(update.weight - update.spread(update.lr) * direction),
+            update.newState(momentum, lion.getMomentum())};
+  }
+};
+
+/// Newton and Schulz's iteration on a matrix; the shorter side is that of the Gram matrix.
+Term orthogonalize(Term x) {
+  bool tall = x.getShape()[0] > x.getShape()[1];
+  SmallVector<int64_t> own{tall ? 1 : 0}, other{tall ? 0 : 1};
+  auto dot = [&](Term lhs, Term rhs, ArrayRef<int64_t> left, ArrayRef<int64_t> right) {
+    return x.with(buildDot(x.getBuilder(), x.getLoc(), lhs, rhs, left, right, {}, {}));
+  };
+  Term norm = sqrt((x * x).reduce(ReduceKind::sum, {0, 1}));
+  norm = norm.with(MaximumOp::create(x.getBuilder(), x.getLoc(), norm, norm.splat(muon::minNorm)));
+  x = x / norm.broadcast(x.getShape());
+  for (int64_t step = 0; step < muon::steps; ++step) {
+    Term gram = dot(x, x, other, other);
+    Term change = muon::second * gram + muon::third * dot(gram, gram, {1}, {0});
+    x = muon::first * x + (tall ? dot(x, change, own, {0}) : dot(change, x, {1}, own));
+  }
+  return x;
+}
+
+struct MuonDecomposition : DecomposableOpInterface::ExternalModel<MuonDecomposition, MuonOp> {
+  SmallVector<Value> decompose(Operation *op, OpBuilder &builder) const {
+    auto own = cast<MuonOp>(op);
+    Update update(own, builder);
+    double mu = own.getMomentum().convertToDouble();
+    Term g = update.gradient, momentum = mu * update.state(own.getBuffer()) + (1 - mu) * g;
+    Term direction = own.getNesterov() ? mu * momentum + (1 - mu) * g : momentum;
+    ArrayRef<int64_t> shape = update.weight.getShape();
+    Term size = update.lr * muon::scaleOf(shape[0], shape[1]);
+    Term kept = update.weight * update.spread(1.0 - update.lr * update.decay);
+    return {update.newWeight(kept - update.spread(size) * orthogonalize(direction)),
+            update.newState(momentum, own.getBuffer())};
+  }
+};
+
 } // namespace
 
 void registerOptimizerDecompositions(DialectRegistry &registry) {
@@ -109,6 +157,8 @@ void registerOptimizerDecompositions(DialectRegistry &registry) {
     attachOnce<SgdOp, SgdDecomposition>(*context);
     attachOnce<MomentumOp, MomentumDecomposition>(*context);
     attachOnce<AdamwOp, AdamwDecomposition>(*context);
+    attachOnce<LionOp, LionDecomposition>(*context);
+    attachOnce<MuonOp, MuonDecomposition>(*context);
   });
 }
 

@@ -1,3 +1,5 @@
+// The updates of optimizers on numbers, in f64: elementwise, of all of a weight or of some rows, and muon's matmuls.
+#include "NewtonSchulz.h"
 #include "par/Dialect/Attach.h"
 #include "par/Dialect/Interfaces/Interpretable.h"
 
@@ -85,6 +87,100 @@ struct AdamwInterpreter : InterpretableOpInterface::ExternalModel<AdamwInterpret
   }
 };
 
+struct LionInterpreter : InterpretableOpInterface::ExternalModel<LionInterpreter, LionOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto update = cast<LionOp>(op);
+    double decay = update.getWeightDecay().convertToDouble(), lr = operands[3].floats()[0];
+    double beta1 = update.getBeta1().convertToDouble(), beta2 = update.getBeta2().convertToDouble();
+    Tensor weight = operands[0], momentum = operands[2];
+    auto w = weight.mutableFloats(), m = momentum.mutableFloats();
+    auto g = operands[1].floats();
+    auto change = [&](int64_t i, int64_t k) {
+      double c = beta1 * m[i] + (1 - beta1) * g[k];
+      double direction = std::isnan(c) ? c : (c > 0) - (c < 0); // par.sign keeps NaN, too
+      w[i] -= lr * (direction + decay * w[i]);
+      m[i] = beta2 * m[i] + (1 - beta2) * g[k];
+    };
+    if (failed(visitUpdated(update, operands, change)))
+      return failure();
+    return SmallVector<Tensor>{weight, momentum};
+  }
+};
+
+/// A matrix of at least as many columns as rows.
+struct Matrix {
+  int64_t rows, columns;
+  std::vector<double> at = std::vector<double>(rows * columns);
+
+  Matrix transposed() const {
+    Matrix other{columns, rows};
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        other.at[j * rows + i] = at[i * columns + j];
+    return other;
+  }
+  Matrix times(const Matrix &other) const {
+    Matrix product{rows, other.columns};
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t k = 0; k < columns; ++k)
+        for (int64_t j = 0; j < other.columns; ++j)
+          product.at[i * other.columns + j] += at[i * columns + k] * other.at[k * other.columns + j];
+    return product;
+  }
+  /// a this + b other
+  Matrix mixed(double a, double b, const Matrix &other) const {
+    Matrix sum = *this;
+    for (size_t i = 0; i < at.size(); ++i)
+      sum.at[i] = a * at[i] + b * other.at[i];
+    return sum;
+  }
+};
+
+/// Newton and Schulz's iteration with Muon's coefficients.
+Matrix orthogonalize(Matrix x) {
+  double squares = 0;
+  for (double element : x.at)
+    squares += element * element;
+  double norm = std::sqrt(squares);
+  norm = norm < muon::minNorm ? muon::minNorm : norm; // NaN stays
+  for (double &element : x.at)
+    element /= norm;
+  for (int64_t step = 0; step < muon::steps; ++step) {
+    Matrix gram = x.times(x.transposed());
+    Matrix change = gram.mixed(muon::second, muon::third, gram.times(gram));
+    x = x.mixed(muon::first, 1, change.times(x));
+  }
+  return x;
+}
+
+/// A setting as a constant of the weight's type has it: matmuls are expanded into ops before kernels are formed.
+double constantOf(double setting, Value weight) {
+  return getElementTypeOrSelf(weight.getType()).isF32() ? static_cast<double>(static_cast<float>(setting)) : setting;
+}
+
+struct MuonInterpreter : InterpretableOpInterface::ExternalModel<MuonInterpreter, MuonOp> {
+  Results interpret(Operation *op, ArrayRef<Tensor> operands) const {
+    auto update = cast<MuonOp>(op);
+    double momentum = update.getMomentum().convertToDouble(), lr = operands[3].floats()[0];
+    double mu = constantOf(momentum, update.getWeight()), rest = constantOf(1 - momentum, update.getWeight());
+    double decay = constantOf(update.getWeightDecay().convertToDouble(), update.getWeight());
+    Tensor weight = operands[0], buffer = operands[2];
+    auto w = weight.mutableFloats(), b = buffer.mutableFloats();
+    auto g = operands[1].floats();
+    Matrix direction{weight.getShape()[0], weight.getShape()[1]};
+    for (size_t i = 0; i < direction.at.size(); ++i) {
+      b[i] = mu * b[i] + rest * g[i];
+      direction.at[i] = update.getNesterov() ? mu * b[i] + rest * g[i] : b[i];
+    }
+    bool tall = direction.rows > direction.columns;
+    double size = lr * muon::scaleOf(direction.rows, direction.columns);
+    direction = tall ? orthogonalize(direction.transposed()).transposed() : orthogonalize(direction);
+    for (size_t i = 0; i < direction.at.size(); ++i)
+      w[i] = w[i] * (1 - lr * decay) - size * direction.at[i];
+    return SmallVector<Tensor>{weight, buffer};
+  }
+};
+
 } // namespace
 
 void registerOptimizerInterpretations(DialectRegistry &registry) {
@@ -92,6 +188,8 @@ void registerOptimizerInterpretations(DialectRegistry &registry) {
     attachOnce<SgdOp, SgdInterpreter>(*context);
     attachOnce<MomentumOp, MomentumInterpreter>(*context);
     attachOnce<AdamwOp, AdamwInterpreter>(*context);
+    attachOnce<LionOp, LionInterpreter>(*context);
+    attachOnce<MuonOp, MuonInterpreter>(*context);
   });
 }
 

@@ -25,6 +25,15 @@ static LogicalResult verifyUpdate(Op op) {
 LogicalResult SgdOp::verify() { return verifyUpdate(*this); }
 LogicalResult MomentumOp::verify() { return verifyUpdate(*this); }
 LogicalResult AdamwOp::verify() { return verifyUpdate(*this); }
+LogicalResult LionOp::verify() { return verifyUpdate(*this); }
+
+LogicalResult MuonOp::verify() {
+  if (shapeOf(getWeight()).size() != 2)
+    return emitOpError() << "updates matrices, and the weight is " << getWeight().getType();
+  if (getRows())
+    return emitOpError() << "updates whole matrices, no rows of them";
+  return verifyUpdate(*this);
+}
 
 LogicalResult GradientOp::verify() {
   if (!getRows())

@@ -59,6 +59,22 @@ private:
   }
 };
 
+/// Every element of the new weight depends on all of the weight and the gradient: ranks have them whole, and a state
+/// that lies sharded between steps is gathered for the update.
+struct MuonRule : ShardingRuleOpInterface::ExternalModel<MuonRule, MuonOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+    ShardingRule rule = ShardingRule::getElementwise(shape, op->getNumOperands(), op->getNumResults());
+    rule.operands.back().clear(); // the rate
+    for (auto &factor : rule.factors)
+      factor.kind = FactorKind::NeedReplication;
+    return rule;
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op, OpBuilder &builder, const LocalizeContext &context) const {
+    return localizeByCloning(op, builder, context);
+  }
+};
+
 /// Whole along the dims that are collected.
 struct CollectRule : ShardingRuleOpInterface::ExternalModel<CollectRule, CollectOp> {
   ShardingRule getShardingRule(Operation *op) const {
@@ -84,6 +100,8 @@ void registerOptimizerRules(DialectRegistry &registry) {
     attachOnce<SgdOp, UpdateRule<SgdOp>>(*context);
     attachOnce<MomentumOp, UpdateRule<MomentumOp>>(*context);
     attachOnce<AdamwOp, UpdateRule<AdamwOp>>(*context);
+    attachOnce<LionOp, UpdateRule<LionOp>>(*context);
+    attachOnce<MuonOp, MuonRule>(*context);
     attachOnce<CollectOp, CollectRule>(*context);
   });
 }

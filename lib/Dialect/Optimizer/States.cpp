@@ -30,6 +30,22 @@ struct AdamwStates : OptimizerOpInterface::ExternalModel<AdamwStates, AdamwOp> {
   static bool countsSteps() { return true; }
 };
 
+struct LionStates : OptimizerOpInterface::ExternalModel<LionStates, LionOp> {
+  static ArrayRef<StringRef> getStates() {
+    static constexpr StringRef states[] = {".m"};
+    return states;
+  }
+  static bool countsSteps() { return false; }
+};
+
+struct MuonStates : OptimizerOpInterface::ExternalModel<MuonStates, MuonOp> {
+  static ArrayRef<StringRef> getStates() {
+    static constexpr StringRef states[] = {".momentum"};
+    return states;
+  }
+  static bool countsSteps() { return false; }
+};
+
 } // namespace
 
 void registerOptimizers(DialectRegistry &registry) {
@@ -37,6 +53,8 @@ void registerOptimizers(DialectRegistry &registry) {
     attachOnce<SgdOp, SgdStates>(*context);
     attachOnce<MomentumOp, MomentumStates>(*context);
     attachOnce<AdamwOp, AdamwStates>(*context);
+    attachOnce<LionOp, LionStates>(*context);
+    attachOnce<MuonOp, MuonStates>(*context);
   });
 }
 

@@ -14,6 +14,8 @@ namespace par {
 static bool expands(DecomposableOpInterface composite, bool gpu) {
   if (auto attention = dyn_cast<AttentionOp>(composite.getOperation()))
     return !isOneCall(attention, gpu);
+  if (isa<MuonOp>(composite.getOperation()))
+    return true;
   auto grad = dyn_cast<AttentionGradOp>(composite.getOperation());
   return grad && !isOneCall(grad, gpu);
 }

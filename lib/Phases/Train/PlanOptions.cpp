@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -20,7 +21,7 @@ public:
   /// The settings of one parameter from all groups that match it.
   struct Own {
     std::optional<double> lrScale, weightDecay;
-    std::optional<std::string> kind;
+    std::optional<WithOrigin<std::string>> kind;
     const WithOrigin<bool> *sparse = nullptr;
     llvm::MapVector<llvm::StringRef, const PlanGroup::Setting *> settings; ///< by attribute
   };
@@ -50,14 +51,14 @@ void GroupSettings::add(const PlanGroup &group, Own &own) {
   if (group.sparse)
     own.sparse = &*group.sparse;
   if (group.kind)
-    own.kind = **group.kind;
+    own.kind = *group.kind;
   for (const PlanGroup::Setting &setting : group.settings)
     own.settings[setting.setting->attribute] = &setting;
 }
 
 std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &name, const Own &own) {
   TrainOptions::Parameter parameter{name, own.lrScale, own.weightDecay, {}, own.sparse && **own.sparse, {}};
-  llvm::StringRef word = own.kind ? *own.kind : *optimizer.kind;
+  llvm::StringRef word = own.kind ? **own.kind : *optimizer.kind;
   const OptimizerKind *kind = findOptimizerKind(word);
   if (word != *optimizer.kind && kind) {
     parameter.kind = word.str();
@@ -90,6 +91,20 @@ static void refuseLayouts(const Plan &plan, const NameTable &names, ArrayRef<con
   for (const ResolvedShard &rule : resolveShards(plan, names, errors))
     if (rule.kind == ResolvedShard::Gradient && sparse[rule.index] && **sparse[rule.index])
       errors.error(rule.origin, PlanMessage::sparseAccumulated, names.parameters[rule.index].name);
+}
+
+/// Errors at the first parameter that muon is to update and that is no matrix.
+static void refuseMuon(const PlanOptimizer &optimizer, const NameTable &names, ArrayRef<GroupSettings::Own> own,
+                       const std::vector<bool> &trained, PlanErrors &errors) {
+  for (auto [parameter, said, isTrained] : llvm::zip(names.parameters, own, trained)) {
+    const WithOrigin<std::string> &kind = said.kind ? *said.kind : optimizer.kind;
+    if (!isTrained || *kind != "muon" || (parameter.shape.size() == 2 && !(said.sparse && **said.sparse)))
+      continue;
+    auto sizes = llvm::map_range(parameter.shape, [](int64_t size) { return std::to_string(size); });
+    std::string shape = "[" + llvm::join(sizes, ", ") + "]";
+    return errors.error(kind.origin, PlanMessage::muonOfOther, parameter.name,
+                        parameter.shape.size() == 2 ? "sparse" : shape);
+  }
 }
 
 /// The parameters that stay f32. One of another type in the model's file is computed as in the model.
@@ -148,6 +163,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   bool rounds = options.compute != "f32" || options.widens;
   if (zeroRounds(plan, rounds) || (rounds && *plan.zero.level == 3))
     options.rounds = *plan.zero.minSize;
+  refuseMuon(optimizer, names, own, trained, errors);
   for (size_t i = 0; i < own.size(); ++i)
     if (trained[i])
       if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i].name, own[i]))

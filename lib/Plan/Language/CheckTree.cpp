@@ -416,7 +416,7 @@ private:
         {"seed", 0},
         {"batch_norm", 1},
         {"train.optimizer.lr.warmup", 0},
-        {"train.optimizer.lr.steps", 1},
+        {"train.optimizer.lr.steps", 1}, {"train.optimizer.lr.step_size", 1},
         {"shard.<pattern>.blocks", 1},
         {"zero.min_size", 0},
         {"train.clip", 0},

@@ -20,6 +20,8 @@ static constexpr const char *eachLayer = "each layer keeps its inputs and comput
 static constexpr const char *inMesh = "-1, for all that is left, must be said as a number";
 static constexpr const char *bothBetas = "both in one list: [0.9, 0.999]";
 static constexpr const char *inSteps = "in steps";
+static constexpr const char *momentumStays =
+    "one number for all steps, as OneCycleLR(cycle_momentum=False); a momentum that cycles is not supported";
 
 static constexpr ForeignKey keys[] = {
   // Sizes of meshes.
@@ -184,6 +186,11 @@ static constexpr ForeignKey keys[] = {
   {"lr_decay_steps", "train.optimizer.lr.steps"},
   {"num_training_steps", "train.optimizer.lr.steps"},
   {"total_num_steps", "train.optimizer.lr.steps"},
+  {"total_steps", "train.optimizer.lr.steps"},
+  {"cycle_momentum", "train.optimizer.momentum", momentumStays},
+  {"base_momentum", "train.optimizer.momentum", momentumStays},
+  {"max_momentum", "train.optimizer.momentum", momentumStays},
+  {"anneal_strategy", "train.optimizer.lr.anneal"},
   {"adam_beta1", "train.optimizer.betas", bothBetas},
   {"adam_beta2", "train.optimizer.betas", bothBetas},
   {"beta1", "train.optimizer.betas", bothBetas},
@@ -267,6 +274,11 @@ static constexpr ForeignWord words[] = {
   {"train.optimizer.lr.decay", "inverse_square_root", "rsqrt"},
   {"train.optimizer.lr.decay", "constant_with_warmup", "constant", "warmup is a key beside decay"},
   {"train.optimizer.lr.decay", "none", "constant"},
+  {"train.optimizer.lr.decay", "multistep", "step"},
+  {"train.optimizer.lr.decay", "multisteplr", "step"},
+  {"train.optimizer.lr.decay", "steplr", "step"},
+  {"train.optimizer.lr.decay", "onecycle", "one_cycle"},
+  {"train.optimizer.lr.decay", "onecyclelr", "one_cycle"},
   {"train.loss", "crossentropy", "cross_entropy"},
   {"train.loss", "crossentropyloss", "cross_entropy"},
   {"train.loss", "cross_entropy_loss", "cross_entropy"},
@@ -331,7 +343,8 @@ const ForeignWord *findForeignWord(StringRef key, StringRef name) {
 
 StringRef findUnit(StringRef key) {
   return StringSwitch<StringRef>(key)
-      .Cases({"train.optimizer.lr.warmup", "train.optimizer.lr.steps"}, "in steps, not as a share of all")
+      .Cases({"train.optimizer.lr.warmup", "train.optimizer.lr.steps", "train.optimizer.lr.step_size"},
+             "in steps, not as a share of all")
       .Default("");
 }
 

@@ -129,16 +129,7 @@ void PlanBuilder::loss(PlanLoss &loss) {
 void PlanBuilder::optimizer(PlanOptimizer &optimizer) {
   const PlanNode *word = shorthand("train.optimizer", "kind");
   optimizer.kind = {word ? word->text : "adamw", word ? word->origin : Origin()};
-  const PlanNode *peak = shorthand("train.optimizer.lr", "peak");
-  optimizer.lr.peak = {peak ? toNumber(*peak) : 1e-3, peak ? peak->origin : Origin()};
-  optimizer.lr.warmup = integer("train.optimizer.lr.warmup", 0);
-  optimizer.lr.decay = this->word("train.optimizer.lr.decay", "constant");
-  optimizer.lr.steps = integer("train.optimizer.lr.steps", 0);
-  optimizer.lr.floor = number("train.optimizer.lr.floor", 0);
-  bool ends = *optimizer.lr.decay == "cosine" || *optimizer.lr.decay == "linear";
-  if (ends && *optimizer.lr.steps <= *optimizer.lr.warmup)
-    errors.error(optimizer.lr.decay.origin, PlanMessage::lrSteps, *optimizer.lr.decay,
-                 *optimizer.lr.steps ? std::to_string(*optimizer.lr.steps) : "none");
+  optimizer.lr = buildRate(*this);
   const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
   optimizer.weightDecay = number("train.optimizer.weight_decay", kind ? kind->weightDecay : 0);
   // The tree was checked, so any other word is an op's of a plugin.

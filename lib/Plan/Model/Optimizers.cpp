@@ -14,16 +14,27 @@ static constexpr OptimizerSetting momentumSettings[] = {
 // as of an embedding that no sample took, by eps.
 static constexpr double maxBeta = 0.999999, minEps = 1e-37, maxEps = 3.4e38;
 static constexpr const char *betaRange = "numbers from 0 to 0.999999", *epsRange = "a number of at least 1e-37";
+static constexpr const char *lionRange = "numbers from 0 to 1"; // it divides by nothing
 static constexpr OptimizerSetting adamwSettings[] = {
     {"betas", "beta1", 0.9, &PlanOptimizer::beta1, nullptr, 0, maxBeta, betaRange},
     {"betas", "beta2", 0.999, &PlanOptimizer::beta2, nullptr, 0, maxBeta, betaRange},
     {"eps", "epsilon", 1e-8, &PlanOptimizer::eps, nullptr, minEps, maxEps, epsRange},
+};
+static constexpr OptimizerSetting lionSettings[] = {
+    {"betas", "beta1", 0.9, &PlanOptimizer::beta1, nullptr, 0, 1, lionRange},
+    {"betas", "beta2", 0.99, &PlanOptimizer::beta2, nullptr, 0, 1, lionRange},
+};
+static constexpr OptimizerSetting muonSettings[] = {
+    {"momentum", "momentum", 0.95, &PlanOptimizer::momentum},
+    {"nesterov", "nesterov", 1, nullptr, &PlanOptimizer::nesterov},
 };
 
 static constexpr OptimizerKind kinds[] = {
     {"sgd", {}, 0},
     {"momentum", momentumSettings, 0},
     {"adamw", adamwSettings, 0.01},
+    {"lion", lionSettings, 0},
+    {"muon", muonSettings, 0.1},
 };
 
 double settingOf(const PlanOptimizer &optimizer, const OptimizerSetting &setting) {

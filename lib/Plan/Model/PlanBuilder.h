@@ -19,42 +19,54 @@ PlanMeshOrder buildMeshOrder(const PlanNode &root, const Plan &plan, PlanErrors 
 PlanRecompute buildRecompute(const PlanNode &root, PlanErrors &errors);
 
 /// Reads the tree by path; an absent key gets the given default.
-class PlanBuilder {
+class PlanReader {
 public:
-  PlanBuilder(const PlanNode &root, PlanErrors &errors) : root(root), errors(errors) {}
-  Plan run();
+  PlanReader(const PlanNode &root, PlanErrors &errors) : root(root), errors(errors) {}
 
-private:
-  WithOrigin<int64_t> integer(llvm::StringRef path, int64_t fallback) {
+  WithOrigin<int64_t> integer(llvm::StringRef path, int64_t fallback) const {
     const PlanNode *node = root.at(path);
     return node ? WithOrigin<int64_t>{toInt(*node), node->origin} : WithOrigin<int64_t>{fallback, Origin()};
   }
-  WithOrigin<double> number(llvm::StringRef path, double fallback) {
+  WithOrigin<double> number(llvm::StringRef path, double fallback) const {
     const PlanNode *node = root.at(path);
     return node ? WithOrigin<double>{toNumber(*node), node->origin} : WithOrigin<double>{fallback, Origin()};
   }
-  WithOrigin<bool> boolean(llvm::StringRef path, bool fallback) {
+  WithOrigin<bool> boolean(llvm::StringRef path, bool fallback) const {
     const PlanNode *node = root.at(path);
     return node ? WithOrigin<bool>{node->text == "true", node->origin} : WithOrigin<bool>{fallback, Origin()};
   }
-  WithOrigin<std::string> word(llvm::StringRef path, llvm::StringRef fallback) {
+  WithOrigin<std::string> word(llvm::StringRef path, llvm::StringRef fallback) const {
     const PlanNode *node = root.at(path);
     return node ? WithOrigin<std::string>{node->text, node->origin} : WithOrigin<std::string>{fallback.str(), Origin()};
   }
-  WithOrigin<std::optional<int64_t>> optionalInteger(llvm::StringRef path) {
+  WithOrigin<std::optional<int64_t>> optionalInteger(llvm::StringRef path) const {
     const PlanNode *node = root.at(path);
     if (!node)
       return {std::nullopt, Origin()};
     return {toInt(*node), node->origin};
   }
   /// A key that is a word or a mapping with that word under `inner`.
-  const PlanNode *shorthand(llvm::StringRef path, llvm::StringRef inner) {
+  const PlanNode *shorthand(llvm::StringRef path, llvm::StringRef inner) const {
     const PlanNode *node = root.at(path);
     if (node && node->kind == PlanNode::Map)
       return node->at(inner);
     return node;
   }
 
+  const PlanNode &root;
+  PlanErrors &errors;
+};
+
+/// The key `train.optimizer.lr`.
+PlanLearningRate buildRate(const PlanReader &reader);
+
+/// The keys of a whole plan.
+class PlanBuilder : PlanReader {
+public:
+  using PlanReader::PlanReader;
+  Plan run();
+
+private:
   PatternWithOrigin pattern(llvm::StringRef text, const Origin &origin) {
     std::string why;
     // The tree was checked: a pattern that does not parse cannot come here.
@@ -92,9 +104,6 @@ private:
   void table(PlanPipeline &pipeline, int64_t devices);
   void cuts(PlanPipeline &pipeline);
   void asynchronous(Plan &plan);
-
-  const PlanNode &root;
-  PlanErrors &errors;
 };
 
 } // namespace par

@@ -154,10 +154,27 @@ void UnusedKeys::checkPrecision() {
 
 void UnusedKeys::checkRate(const PlanLearningRate &lr) {
   StringRef decay = *lr.decay;
-  if (decay == "constant" || decay == "rsqrt")
-    warn(lr.steps, "train.optimizer.lr.steps", "decay is " + decay);
-  if (decay == "constant")
-    warn(lr.floor, "train.optimizer.lr.floor", "decay is " + decay);
+  auto unused = [&](const auto &said, StringRef key) {
+    warn(said, ("train.optimizer.lr." + key).str(), ("decay is " + decay).str());
+  };
+  if (decay == "constant" || decay == "rsqrt" || decay == "step")
+    unused(lr.steps, "steps");
+  if (decay == "constant" || decay == "one_cycle")
+    unused(lr.floor, "floor");
+  if (decay == "one_cycle")
+    unused(lr.warmup, "warmup");
+  if (decay != "step") {
+    unused(lr.milestones, "milestones");
+    unused(lr.stepSize, "step_size");
+    unused(lr.gamma, "gamma");
+  }
+  if (decay == "one_cycle")
+    return;
+  unused(lr.pctStart, "pct_start");
+  unused(lr.anneal, "anneal");
+  unused(lr.divFactor, "div_factor");
+  unused(lr.finalDivFactor, "final_div_factor");
+  unused(lr.threePhase, "three_phase");
 }
 
 void UnusedKeys::checkLoss(const PlanLoss &loss) {

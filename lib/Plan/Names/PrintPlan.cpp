@@ -110,6 +110,52 @@ std::string numbersText(const std::vector<double> &numbers) {
   return "[" + llvm::join(llvm::map_range(numbers, numberText), ", ") + "]";
 }
 
+/// [30, 60]
+std::string stepsText(const std::vector<int64_t> &steps) {
+  return "[" + join(map_range(steps, [](int64_t step) { return std::to_string(step); }), ", ") + "]";
+}
+
+struct PlanLine {
+  const char *key;
+  std::string text;
+  Origin origin;
+};
+
+/// The keys of train.optimizer.lr that its decay has.
+std::vector<PlanLine> rateLines(const PlanLearningRate &lr) {
+  StringRef decay = *lr.decay;
+  std::vector<PlanLine> lines;
+  auto number = [&](const char *key, const WithOrigin<double> &value) {
+    lines.push_back({key, numberText(*value), value.origin});
+  };
+  auto integer = [&](const char *key, const WithOrigin<int64_t> &value) {
+    lines.push_back({key, std::to_string(*value), value.origin});
+  };
+  bool cycles = decay == "one_cycle";
+  number("peak", lr.peak);
+  if (!cycles)
+    integer("warmup", lr.warmup);
+  lines.push_back({"decay", decay.str(), lr.decay.origin});
+  if (cycles || decay == "cosine" || decay == "linear")
+    integer("steps", lr.steps);
+  if (!cycles && decay != "constant")
+    number("floor", lr.floor);
+  if (decay == "step" && lr.milestones->empty())
+    integer("step_size", lr.stepSize);
+  else if (decay == "step")
+    lines.push_back({"milestones", stepsText(*lr.milestones), lr.milestones.origin});
+  if (decay == "step")
+    number("gamma", lr.gamma);
+  if (!cycles)
+    return lines;
+  number("pct_start", lr.pctStart);
+  lines.push_back({"anneal", *lr.anneal, lr.anneal.origin});
+  number("div_factor", lr.divFactor);
+  number("final_div_factor", lr.finalDivFactor);
+  lines.push_back({"three_phase", *lr.threePhase ? "true" : "false", lr.threePhase.origin});
+  return lines;
+}
+
 constexpr size_t originColumn = 40; ///< at which comments with origins begin
 
 /// Writes keys by mapping; a mapping is opened by its first key.
@@ -329,13 +375,8 @@ private:
     text(2, "kind", optimizer.kind);
     if (!forHash) {
       open(2, "lr");
-      number(3, "peak", optimizer.lr.peak);
-      integer(3, "warmup", optimizer.lr.warmup);
-      text(3, "decay", optimizer.lr.decay);
-      if (*optimizer.lr.decay == "cosine" || *optimizer.lr.decay == "linear")
-        integer(3, "steps", optimizer.lr.steps);
-      if (*optimizer.lr.decay != "constant")
-        number(3, "floor", optimizer.lr.floor);
+      for (const PlanLine &each : rateLines(optimizer.lr))
+        line(3, each.key, each.text, each.origin);
     }
     const OptimizerKind *kind = findOptimizerKind(*optimizer.kind);
     auto said = [&](const OptimizerSetting &setting) {

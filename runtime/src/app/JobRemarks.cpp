@@ -46,6 +46,15 @@ void remarkOnLastBatch(Job &job) {
                                format::printable(whole->name), left, rows, manifest.batch - left));
 }
 
+std::string decayText(const format::LrSchedule &plan) {
+  if (plan.decay == format::LrSchedule::OneCycle)
+    return format("cycle of {} steps", plan.steps);
+  if (plan.decay == format::LrSchedule::Step)
+    return format("fall by {} ", plan.gamma) +
+           (plan.stepSize ? format("every {} steps", plan.stepSize) : format("at {} steps", plan.milestones.size()));
+  return format("{} to {} at step {}", format::toString(plan.decay), plan.floor, plan.steps);
+}
+
 /// A rate that is set is that of every step.
 void remarkOnRate(Job &job) {
   const auto &plan = job.bundle.manifest.lr;
@@ -54,8 +63,7 @@ void remarkOnRate(Job &job) {
     return;
   std::string lost = plan->warmup ? format("{} steps of warm-up", plan->warmup) : "";
   if (plan->decay != format::LrSchedule::Constant)
-    lost += format("{}{} to {} at step {}", lost.empty() ? "" : " and ", format::toString(plan->decay), plan->floor,
-                   plan->steps);
+    lost += (lost.empty() ? "" : " and ") + decayText(*plan);
   job.tell(job.name + ": warning: --set lr is the rate of every step, without the plan's " + lost);
 }
 

@@ -143,6 +143,31 @@ static std::vector<Limits> limitsAt(const Node &node) {
   return runs;
 }
 
+static LrSchedule readRate(const Node &lr) {
+  LrSchedule rate{lr.at("decay").word<LrSchedule::Decay>("decay"), lr.at("peak").number(), lr.at("floor").number(),
+                  uint64_t(lr.at("warmup").integer()), uint64_t(lr.at("steps").integer())};
+  if (rate.decay == LrSchedule::Step) {
+    lr.only({"decay", "peak", "floor", "warmup", "steps", "gamma", "step_size", "milestones"});
+    rate.gamma = lr.at("gamma").number();
+    rate.stepSize = uint64_t(lr.at("step_size").integer());
+    for (int64_t step : lr.at("milestones").integers())
+      rate.milestones.push_back(uint64_t(step));
+  } else if (rate.decay == LrSchedule::OneCycle) {
+    lr.only({"decay", "peak", "floor", "warmup", "steps", "linear", "phases"});
+    rate.isLinear = lr.at("linear").boolean();
+    for (const Node &phase : lr.at("phases").list())
+      if (std::vector<Node> parts = phase.list(); parts.size() == 3)
+        rate.phases.push_back({parts[0].number(), parts[1].number(), parts[2].number()});
+      else
+        phase.fail("a phase is [end, from, to]");
+    if (rate.phases.empty())
+      lr.at("phases").fail("a cycle has phases");
+  } else {
+    lr.only({"decay", "peak", "floor", "warmup", "steps"});
+  }
+  return rate;
+}
+
 static void readInterface(const Node &root, Manifest &manifest, const std::vector<Layout> &layouts) {
   for (const Node &node : root.at("inputs").list()) {
     node.only({"name", "type", "shape", "microbatched", "layout", "more", "limit", "limit_dim", "limits", "from_end",
@@ -179,11 +204,7 @@ static void readInterface(const Node &root, Manifest &manifest, const std::vecto
     manifest.hypers.push_back({parts[0].text(), parts[1].number()});
   }
   if (root.has("lr")) {
-    Node lr = root.at("lr");
-    lr.only({"decay", "peak", "floor", "warmup", "steps"});
-    manifest.lr =
-        LrSchedule{lr.at("decay").word<LrSchedule::Decay>("decay"), lr.at("peak").number(), lr.at("floor").number(),
-                   uint64_t(lr.at("warmup").integer()), uint64_t(lr.at("steps").integer())};
+    manifest.lr = readRate(root.at("lr"));
   }
   if (root.has("text")) {
     Node text = root.at("text");

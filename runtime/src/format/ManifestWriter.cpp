@@ -117,6 +117,21 @@ static void writeLimits(Writer &w, const std::vector<Limits> &limits) {
   w.raw("]");
 }
 
+static void writeRate(Writer &w, const LrSchedule &lr) {
+  w.raw("\n").key("lr").raw("{").key("decay").text(nameOf(lr.decay)).key("peak").real(lr.peak);
+  w.key("floor").real(lr.floor).key("warmup").number(int64_t(lr.warmup)).key("steps").number(int64_t(lr.steps));
+  if (lr.decay == LrSchedule::Step) {
+    w.key("gamma").real(lr.gamma).key("step_size").number(int64_t(lr.stepSize)).key("milestones");
+    w.numbers(std::vector<int64_t>(lr.milestones.begin(), lr.milestones.end()));
+  } else if (lr.decay == LrSchedule::OneCycle) {
+    w.key("linear").boolean(lr.isLinear).key("phases").raw("[");
+    for (const LrPhase &phase : lr.phases)
+      w.comma().raw("[").real(phase.end).raw(",").real(phase.from).raw(",").real(phase.to).raw("]");
+    w.raw("]");
+  }
+  w.raw("}");
+}
+
 static void writeInterface(Writer &w, const Manifest &manifest, const std::vector<std::vector<size_t>> &layouts,
                            const std::vector<size_t> &ofOutputs) {
   w.raw("\n").key("inputs").raw("[");
@@ -148,11 +163,8 @@ static void writeInterface(Writer &w, const Manifest &manifest, const std::vecto
   for (const Hyper &hyper : manifest.hypers)
     w.comma().raw("[").text(hyper.name).raw(",").real(hyper.value).raw("]");
   w.raw("]");
-  if (manifest.lr) {
-    w.raw("\n").key("lr").raw("{").key("decay").text(nameOf(manifest.lr->decay));
-    w.key("peak").real(manifest.lr->peak).key("floor").real(manifest.lr->floor);
-    w.key("warmup").number(int64_t(manifest.lr->warmup)).key("steps").number(int64_t(manifest.lr->steps)).raw("}");
-  }
+  if (manifest.lr)
+    writeRate(w, *manifest.lr);
   if (manifest.text) {
     w.raw("\n").key("text").raw("{").key("tokens").text(manifest.text->tokens);
     w.key("labels").text(manifest.text->labels).key("mode").text(nameOf(manifest.text->mode)).raw("}");

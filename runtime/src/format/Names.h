@@ -30,7 +30,7 @@ PAR_NAMES(Reduction, "sum", "max", "min", "prod");
 PAR_NAMES(Epilogue, "none", "gelu", "gelu_aux", "gelu_grad", "sum_a", "sum_b");
 PAR_NAMES(TensorKind, "parameter", "state", "copy", "buffer", "counter", "frozen", "constant");
 PAR_NAMES(InitRule::Kind, "constant", "normal", "uniform");
-PAR_NAMES(LrSchedule::Decay, "constant", "linear", "cosine", "rsqrt");
+PAR_NAMES(LrSchedule::Decay, "constant", "linear", "cosine", "rsqrt", "step", "one_cycle");
 PAR_NAMES(TextFeed::Mode, "unknown", "next", "same");
 #undef PAR_NAMES
 

@@ -361,6 +361,17 @@ inline OpCase rowsCase(Chooser &choose, int64_t states, llvm::StringRef names, l
   return made;
 }
 
+/// Muon of a matrix, wide or tall; the n-th result is the one that is compared.
+inline MakeCase muonCase(const char *names, const char *attributes) {
+  return [=](Chooser &choose) {
+    Shape shape{choose.number(1, 6), choose.number(1, 6)};
+    OpCase made{"", {{shape}, {shape}, {shape, 0.1, 2}, {{}, 0.01, 0.5}}, shape};
+    made.text = llvm::formatv("{0} = par.muon %0, %1, %2, %3 {1} : {2}, {2}, {2}, tensor<f64>", names, attributes,
+                              typeOf(shape));
+    return made;
+  };
+}
+
 inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
   auto update = [](int64_t states, const char *names, const char *op, const char *attributes, bool counts = true) {
     return [=](Chooser &choose) { return updateCase(choose, states, names, op, attributes, counts); };
@@ -383,7 +394,14 @@ inline std::vector<std::pair<std::string, MakeCase>> compositeCases() {
           {"adamw", update(2, "%y, %m, %v", "adamw", adamw)},
           {"adamw", update(2, "%w, %y, %v", "adamw", adamw)},
           {"adamw", update(2, "%w, %m, %y", "adamw", adamw)},
+          {"lion", update(1, "%y, %m", "lion", "betas 0.9, 0.99 decay 0.1", /*counts=*/false)},
+          {"lion", update(1, "%w, %y", "lion", "betas 0.9, 0.99 decay 0.1", /*counts=*/false)},
+          {"muon", muonCase("%y, %m", "momentum 0.9 decay 0.1")},
+          {"muon", muonCase("%w, %y", "momentum 0.9 decay 0.1")},
+          {"muon", muonCase("%y, %m", "momentum 0.8 decay 0.0 {nesterov = false}")},
           {"sgd", rows(0, "%y", "sgd", "decay 0.1", /*counts=*/false)},
+          {"lion", rows(1, "%y, %m", "lion", "betas 0.9, 0.99 decay 0.1", /*counts=*/false)},
+          {"lion", rows(1, "%w, %y", "lion", "betas 0.9, 0.99 decay 0.1", /*counts=*/false)},
           {"momentum", rows(1, "%y, %v", "momentum", "momentum 0.9 decay 0.1 {nesterov = true}")},
           {"momentum", rows(1, "%w, %y", "momentum", "momentum 0.9 decay 0.1")},
           {"adamw", rows(2, "%y, %m, %v", "adamw", adamw)},

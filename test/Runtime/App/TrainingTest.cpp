@@ -157,6 +157,15 @@ TEST_F(Training, tellsWhatARateTakesThePlaceOf) {
   EXPECT_NE(out.find(said), std::string::npos) << out;
   ASSERT_EQ(run(command(one, {"--init", "--steps", "1"})), 0) << err;
   EXPECT_EQ(out.find("warning"), std::string::npos) << out;
+  bundle.manifest.lr = format::LrSchedule{format::LrSchedule::Step, 0.5, 0, 3, 0, 0.1, 2};
+  one = write(bundle, "falls");
+  ASSERT_EQ(run(command(one, {"--init", "--steps", "1", "--set", "lr=0.25"})), 0) << err;
+  EXPECT_NE(out.find("without the plan's 3 steps of warm-up and fall by 0.1 every 2 steps"), std::string::npos) << out;
+  bundle.manifest.lr = format::LrSchedule{format::LrSchedule::OneCycle, 0.5, 0, 0, 9};
+  bundle.manifest.lr->phases = {{2, 0.1, 0.5}, {8, 0.5, 0.01}};
+  one = write(bundle, "cycle");
+  ASSERT_EQ(run(command(one, {"--init", "--steps", "1", "--set", "lr=0.25"})), 0) << err;
+  EXPECT_NE(out.find("without the plan's cycle of 9 steps"), std::string::npos) << out;
 }
 
 TEST_F(Training, writesMetricsAndTraces) {
@@ -372,6 +381,25 @@ TEST(LearningRate, followsItsSchedule) {
   EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Linear, 1.0, 0.0, 0, 10}, 5), 0.5);
   EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Rsqrt, 1.0, 0.0, 4, 0}, 15), 0.5);
   EXPECT_DOUBLE_EQ(core::learningRate({format::LrSchedule::Constant, 2.0, 0.0, 0, 0}, 99), 2.0);
+  format::LrSchedule falls{format::LrSchedule::Step, 0.5, 0.0, 0, 0, 0.1, 0, {2, 2, 5}};
+  EXPECT_DOUBLE_EQ(core::learningRate(falls, 1), 0.5);
+  EXPECT_DOUBLE_EQ(core::learningRate(falls, 2), 0.005);
+  EXPECT_DOUBLE_EQ(core::learningRate(falls, 5), 0.0005);
+  falls = {format::LrSchedule::Step, 0.5, 0.1, 2, 0, 0.5, 3};
+  EXPECT_DOUBLE_EQ(core::learningRate(falls, 0), 0.25);
+  EXPECT_DOUBLE_EQ(core::learningRate(falls, 4), 0.5);
+  EXPECT_DOUBLE_EQ(core::learningRate(falls, 5), 0.25);
+  EXPECT_DOUBLE_EQ(core::learningRate(falls, 5000), 0.1);
+  format::LrSchedule cycle{format::LrSchedule::OneCycle, 1.0, 0.0, 0, 9};
+  cycle.phases = {{2, 0.2, 1.0}, {8, 1.0, 0.1}};
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 0), 0.2);
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 1), 0.6);
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 2), 1.0);
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 5), 0.55);
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 8), 0.1);
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 99), 0.1);
+  cycle.isLinear = true;
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 4), 0.7);
 }
 
 // The model with the trained weights: all other bytes are the compiled one's.

@@ -280,9 +280,9 @@ TEST(Check, Manifest) {
 TEST(Check, Json) {
   std::string text = writeManifest(toy::pipeline().manifest);
   const std::tuple<const char *, const char *, const char *> cases[] = {
-      {"\"par_manifest\":[1,13]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
-      {"\"par_manifest\":[1,13]", "\"par_manifest\":[1,99]",
-       "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.13"},
+      {"\"par_manifest\":[1,14]", "\"par_manifest\":[1]", "m: par_manifest: a version is [major, minor]"},
+      {"\"par_manifest\":[1,14]", "\"par_manifest\":[1,99]",
+       "m: par_manifest: version 1.99, this runtime reads 1.0 to 1.14"},
       {"\"roles\":2", "\"rolls\":2", "m: unknown key 'rolls'"},
       {"\"microbatches\":4,", "", "m: missing key 'microbatches'"},
       {"\"needs\":[]", "\"needs\":{}", "m: needs: expected a list"},
@@ -296,6 +296,14 @@ TEST(Check, Json) {
       {"[\"normal\",0,0.5]", "[\"normal\",0,\"x\"]", "m: tensors[0].init[2]: expected a number"},
       {"[\"normal\",0,0.5]", "[7,0,0.5]", "m: tensors[0].init[0]: expected a string"},
       {"\"hypers\":[]", "\"hypers\":[[\"lr\"]]", "m: hypers[0]: a hyperparameter is [name, default]"},
+      {"\"hypers\":[]",
+       "\"hypers\":[],\"lr\":{\"decay\":\"one_cycle\",\"peak\":1,\"floor\":0,\"warmup\":0,\"steps\":9,"
+       "\"linear\":true,\"phases\":[[1,2]]}",
+       "m: lr.phases[0]: a phase is [end, from, to]"},
+      {"\"hypers\":[]",
+       "\"hypers\":[],\"lr\":{\"decay\":\"one_cycle\",\"peak\":1,\"floor\":0,\"warmup\":0,\"steps\":9,"
+       "\"linear\":true,\"phases\":[]}",
+       "m: lr.phases: a cycle has phases"},
       {"{\"state\":64,", "[{\"state\":64,", "m: not JSON at byte "},
   };
   for (const auto &[from, to, message] : cases) {

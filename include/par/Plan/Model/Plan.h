@@ -93,18 +93,26 @@ struct PlanLoss {
 struct PlanLearningRate {
   WithOrigin<double> peak;
   WithOrigin<int64_t> warmup;
-  WithOrigin<std::string> decay; ///< "constant" or "cosine"
-  WithOrigin<int64_t> steps;     ///< of cosine; 0 otherwise
+  WithOrigin<std::string> decay; ///< "constant", "linear", "cosine", "rsqrt", "step" or "one_cycle"
+  WithOrigin<int64_t> steps;     ///< of linear, cosine and one_cycle; 0 otherwise
   WithOrigin<double> floor;
+  // The decay step: the rate is multiplied by `gamma` after each milestone, or after each `stepSize` steps.
+  WithOrigin<std::vector<int64_t>> milestones;
+  WithOrigin<int64_t> stepSize; ///< 0: milestones
+  WithOrigin<double> gamma;
+  // The decay one_cycle, as torch.optim.lr_scheduler.OneCycleLR has them.
+  WithOrigin<double> pctStart, divFactor, finalDivFactor;
+  WithOrigin<std::string> anneal; ///< "cosine" or "linear"
+  WithOrigin<bool> threePhase;
 };
 
 /// PyTorch's formulas and defaults.
 struct PlanOptimizer {
-  WithOrigin<std::string> kind; ///< "sgd", "momentum", "adamw"
+  WithOrigin<std::string> kind; ///< "sgd", "momentum", "adamw", "lion", "muon"
   PlanLearningRate lr;
-  WithOrigin<double> momentum;     ///< of momentum
-  WithOrigin<bool> nesterov;       ///< of momentum
-  WithOrigin<double> beta1, beta2; ///< of adamw
+  WithOrigin<double> momentum;     ///< of momentum and muon
+  WithOrigin<bool> nesterov;       ///< of momentum and muon
+  WithOrigin<double> beta1, beta2; ///< of adamw and lion
   WithOrigin<double> eps;          ///< of adamw
   WithOrigin<double> weightDecay;
 };

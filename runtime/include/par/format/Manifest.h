@@ -147,12 +147,26 @@ struct Hyper {
   double value = 0;
 };
 
+/// A part of a cycle: the rate goes from `from` to `to`, which it has at step `end`.
+struct LrPhase {
+  double end = 0, from = 0, to = 0;
+};
+
 /// lr(s), s = 0 for the first step: peak * (s + 1) / warmup while s < warmup, then from peak to floor over
-/// `steps - warmup` steps by `decay`; rsqrt: peak * sqrt(max(warmup, 1) / (s + 1)), not below the floor.
+/// `steps - warmup` steps by `decay`; rsqrt: peak * sqrt(max(warmup, 1) / (s + 1)), not below the floor; step: peak *
+/// gamma^n, not below the floor, where n milestones are at most s, or n is (s - warmup) / stepSize; one_cycle: through
+/// the phases.
 struct LrSchedule {
-  enum Decay : uint8_t { Constant, Linear, Cosine, Rsqrt } decay = Constant;
+  enum Decay : uint8_t { Constant, Linear, Cosine, Rsqrt, Step, OneCycle } decay = Constant;
   double peak = 0, floor = 0;
   uint64_t warmup = 0, steps = 0;
+  // With the decay step:
+  double gamma = 1;
+  uint64_t stepSize = 0; ///< 0: milestones
+  std::vector<uint64_t> milestones = {};
+  // With one_cycle:
+  bool isLinear = false; ///< phases are lines, else half waves of the cosine
+  std::vector<LrPhase> phases = {};
 };
 std::string_view toString(LrSchedule::Decay decay);
 

@@ -15,7 +15,7 @@
 namespace par::format {
 
 /// Version of role-K.json and manifest.json. Another major version is refused; a minor one may add opcodes and keys.
-inline constexpr int64_t formatMajor = 1, formatMinor = 13;
+inline constexpr int64_t formatMajor = 1, formatMinor = 14;
 /// At most this many queues in a program, and communications in a group.
 inline constexpr uint64_t maxQueues = 8, maxGroup = 64;
 /// Every entry of Buffer::at is a multiple of this, in bytes.
