@@ -219,6 +219,7 @@ struct llvm::yaml::MappingTraits<File> {
     PeakTable peak{hardware};
     io.mapRequired("name", hardware.name);
     io.mapOptional("source", hardware.source);
+    io.mapOptional("isa", hardware.isa);
     io.mapRequired("peak", peak);
     io.mapRequired("memory", hardware.memory);
     mapLinks(io, file);
@@ -316,7 +317,18 @@ static llvm::Error checkFigures(const Hardware &hardware) {
   return llvm::Error::success();
 }
 
+/// Fails on what is no name of an instruction set: plans and bundles print it.
+static llvm::Error checkIsa(StringRef isa) {
+  constexpr size_t maxLetters = 64;
+  auto isOfName = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-' || c == '.'; };
+  if (isa.size() <= maxLetters && llvm::all_of(isa, isOfName))
+    return llvm::Error::success();
+  return hardwareError("isa is no name of up to 64 letters, digits, '_', '-' or '.'; write one as sm_80");
+}
+
 static llvm::Error check(File &file) {
+  if (llvm::Error error = checkIsa(file.hardware.isa))
+    return error;
   if (file.levels && file.old)
     return hardwareError("levels says what link, latency, ranks and between say; leave those out");
   if (file.levels) {

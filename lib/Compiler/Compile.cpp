@@ -233,14 +233,21 @@ bool Street::runRounds(ArrayRef<Phase> phases) {
   }
 }
 
+/// The instruction set of the hardware's devices, if the file says one for this kind of device.
+static std::string nativeIsa(const Hardware &hardware, StringRef device) {
+  bool isGpu = device == "cuda";
+  if (!hardware.isa.empty() && hardware.isGpuIsa() == isGpu)
+    return hardware.isa;
+  return isGpu ? "sm_90" : getHostIsa();
+}
+
 bool Street::makeKernels() {
   CodegenOptions codegen;
   PlanTarget &target = out.planned.plan.plan.target;
   codegen.device = options.hostCode ? "cpu" : *target.device;
-  if (*target.isa != "native" && !options.hostCode)
-    codegen.isa = *target.isa;
-  else // the completed plan names what was compiled for
-    target.isa = {codegen.device == "cuda" ? "sm_90" : getHostIsa(), Origin::automatic()};
+  if (*target.isa == "native" || options.hostCode) // the completed plan names what was compiled for
+    target.isa = {nativeIsa(out.planned.hardware, codegen.device), Origin::automatic()};
+  codegen.isa = *target.isa;
   codegen.cache = options.cache;
   codegen.earlier = out.bundle ? &out.kernels : earlier ? &earlier->kernels : nullptr;
   codegen.keepIR = options.keepKernelIR && codegen.device == "cuda";

@@ -45,6 +45,22 @@ TEST(Hardware, Cores) {
   EXPECT_EQ(cores("cores: host\n"), Hardware::find("cpu")->onThisHost().cores);
 }
 
+/// Generated code is for the devices of the file.
+TEST(Hardware, Isa) {
+  auto isaOf = [](std::string line) { return Hardware::parse(text + line, "x.yaml")->isa; };
+  EXPECT_EQ(isaOf(""), "");
+  EXPECT_EQ(isaOf("isa: sm_80\n"), "sm_80");
+  EXPECT_EQ(isaOf("isa: x86-64-v3\n"), "x86-64-v3");
+  EXPECT_EQ(Hardware::find("a100-40g")->isa, "sm_80");
+  EXPECT_EQ(Hardware::find("a100-80g")->isa, "sm_80");
+  EXPECT_EQ(Hardware::find("h200-sxm")->isa, "sm_90");
+  EXPECT_TRUE(Hardware::find("h100-sxm")->isGpuIsa());
+  EXPECT_FALSE(Hardware::find("cpu")->isGpuIsa());
+  for (const std::string &wrong : std::vector<std::string>{"\"a b\"", "\"sm_80\\n\"", std::string(65, 'a')})
+    EXPECT_EQ(llvm::toString(Hardware::parse(text + ("isa: " + wrong + "\n"), "x.yaml").takeError()),
+              "x.yaml: isa is no name of up to 64 letters, digits, '_', '-' or '.'; write one as sm_80");
+}
+
 TEST(Hardware, Errors) {
   auto refused = [](std::string from, std::string to) {
     std::string changed = text;

@@ -43,7 +43,8 @@ struct MatmulWaves {
 /// every machine that compiles.
 struct Hardware {
   std::string name;
-  std::string source;                          ///< where the figures come from
+  std::string source; ///< where the figures come from
+  std::string isa;    ///< instruction set of its devices, "sm_80" or "x86-64-v3"; empty: not said
   int64_t f32 = 1, f64 = 1, bf16 = 0, f16 = 0; ///< FLOP per microsecond in matmuls; 0: as f32
   int64_t memory = 1;                          ///< bytes per microsecond
   int64_t link = 1;                            ///< bytes per microsecond between two ranks
@@ -76,6 +77,9 @@ struct Hardware {
   static constexpr int64_t HostCores = -1;
   /// The same with the cores of this machine (those that this process may use) for HostCores.
   Hardware onThisHost() const;
+
+  /// Whether `isa` is that of a GPU.
+  bool isGpuIsa() const { return llvm::StringRef(isa).starts_with("sm_"); }
 
   /// Reads the YAML of a hardware file; `where` begins messages.
   static llvm::Expected<Hardware> parse(llvm::StringRef text, llvm::StringRef where);
