@@ -6,6 +6,7 @@
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Dialect/Interfaces/Timed.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -32,10 +33,10 @@ std::optional<unsigned> KernelPrices::groupOf(Operation *op) const {
 }
 
 /// The group of a variable that the kernel reads, or of whose gradient.
-std::optional<unsigned> KernelPrices::groupOfLoads(const KernelGroup &kernel) const {
+std::optional<unsigned> KernelPrices::groupOfLoads(const KernelGroup &kernel) {
   for (Value argument : kernel.arguments) {
     auto load = argument.getDefiningOp<LoadOp>();
-    auto buffer = load ? SymbolTable::lookupNearestSymbolFrom<BufferOp>(load, load.getBufferAttr()) : BufferOp();
+    auto buffer = load ? symbols.lookupNearestSymbolFrom<BufferOp>(load, load.getBufferAttr()) : BufferOp();
     if (!buffer || !buffer.getOf())
       continue;
     if (auto found = groups.ofVariable.find(*buffer.getOf()); found != groups.ofVariable.end())
@@ -50,7 +51,7 @@ static bool followsUser(Operation *op) {
   return op->hasTrait<OpTrait::ConstantLike>() || (cost.fusable && cost.flops == 0);
 }
 
-KernelPrices::Parts KernelPrices::partsOf(const KernelGroup &kernel, unsigned fallback) const {
+KernelPrices::Parts KernelPrices::partsOf(const KernelGroup &kernel, unsigned fallback) {
   llvm::SmallDenseMap<Operation *, unsigned, 16> known;
   unsigned last = groupOfLoads(kernel).value_or(fallback);
   for (Operation *op : kernel.body)
@@ -106,18 +107,22 @@ int64_t KernelPrices::timeOf(const KernelGroup &kernel, const OpSet &ops) const 
 }
 
 int64_t KernelPrices::copiesOf(const KernelGroup &kernel) const {
+  llvm::SmallMapVector<StringAttr, SmallVector<Value, 1>, 4> stored; // by buffer
+  for (Value result : kernel.results)
+    for (Operation *user : result.getUsers())
+      if (auto store = dyn_cast<StoreOp>(user))
+        if (SmallVector<Value, 1> &own = stored[store.getBufferAttr().getAttr()]; !llvm::is_contained(own, result))
+          own.push_back(result);
   int64_t time = 0;
-  for (Value argument : kernel.arguments)
-    if (auto load = argument.getDefiningOp<LoadOp>())
-      for (Value result : kernel.results) {
-        bool tied = llvm::is_contained(kernel.tied, std::pair(result, argument));
-        bool stored = llvm::any_of(result.getUsers(), [&](Operation *user) {
-          auto store = dyn_cast<StoreOp>(user);
-          return store && store.getBuffer() == load.getBuffer();
-        });
-        if (stored && !tied)
-          time += costs.copy(2 * getByteSize(result)).ns;
-      }
+  for (Value argument : kernel.arguments) {
+    auto load = stored.empty() ? LoadOp() : argument.getDefiningOp<LoadOp>();
+    auto found = load ? stored.find(load.getBufferAttr().getAttr()) : stored.end();
+    if (found == stored.end())
+      continue;
+    for (Value result : found->second)
+      if (!llvm::is_contained(kernel.tied, std::pair(result, argument)))
+        time += costs.copy(2 * getByteSize(result)).ns;
+  }
   return time;
 }
 

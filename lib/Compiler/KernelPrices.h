@@ -27,8 +27,8 @@ private:
   using Parts = std::map<unsigned, Part>;
 
   std::optional<unsigned> groupOf(mlir::Operation *op) const;
-  std::optional<unsigned> groupOfLoads(const KernelGroup &kernel) const;
-  Parts partsOf(const KernelGroup &kernel, unsigned fallback) const;
+  std::optional<unsigned> groupOfLoads(const KernelGroup &kernel);
+  Parts partsOf(const KernelGroup &kernel, unsigned fallback);
   int64_t timeOf(const KernelGroup &kernel, const llvm::SmallPtrSetImpl<mlir::Operation *> &ops) const;
   /// ns of copies to accumulators that the kernel reads and does not write in place.
   int64_t copiesOf(const KernelGroup &kernel) const;
@@ -39,6 +39,7 @@ private:
   std::string device;
   std::vector<CutWork> work;
   std::map<std::pair<unsigned, unsigned>, CutWork> bonds;
+  mlir::SymbolTableCollection symbols;
 };
 
 } // namespace par

@@ -25,12 +25,12 @@ Operation *lastOperand(Operation *collective) {
   return last;
 }
 
-/// The buffer that a load or store touches.
-static StringRef bufferOf(Operation &op) {
+/// The name of the buffer that a load or store touches: names are unique in a context.
+static StringAttr bufferOf(Operation &op) {
   if (auto load = dyn_cast<LoadOp>(op))
-    return load.getBuffer();
+    return load.getBufferAttr().getAttr();
   if (auto store = dyn_cast<StoreOp>(op))
-    return store.getBuffer();
+    return store.getBufferAttr().getAttr();
   return {};
 }
 
@@ -49,8 +49,9 @@ bool follows(Operation *user) {
 
 /// The first op after a store that accesses its buffer.
 static Operation *nextTouch(StoreOp store) {
+  StringAttr buffer = bufferOf(*store);
   for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
-    if (bufferOf(*op) == store.getBuffer())
+    if (bufferOf(*op) == buffer)
       return op;
   return nullptr;
 }
@@ -87,8 +88,9 @@ int64_t bytesOf(Operation *collective) {
 
 /// Whether nothing before the load writes its buffer, so that it can stand at the block's begin.
 static bool readsFirst(LoadOp load) {
+  StringAttr buffer = bufferOf(*load);
   for (Operation *op = load->getPrevNode(); op; op = op->getPrevNode())
-    if (auto store = dyn_cast<StoreOp>(op); store && store.getBuffer() == load.getBuffer())
+    if (isa<StoreOp>(op) && bufferOf(*op) == buffer)
       return false;
   return true;
 }

@@ -4,6 +4,8 @@
 #include "Grouping.h"
 #include "par/Phases/Collectives/Passes.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 
 namespace par {
@@ -105,21 +107,24 @@ static bool meet(Operation *one, Operation *other) {
 /// A collective with launches between producer and first use becomes asynchronous; so do others that would share its
 /// link from another queue.
 void Splitter::spread(ArrayRef<Operation *> collectives) {
-  SmallVector<Operation *> apart = llvm::filter_to_vector(collectives, leavesWork);
+  llvm::SetVector<Operation *> apart;
+  for (Operation *collective : collectives)
+    if (leavesWork(collective))
+      apart.insert(collective);
   for (size_t next = 0; next < apart.size(); ++next)
     for (Operation *other : collectives)
-      if (!llvm::is_contained(apart, other) && meet(apart[next], other))
-        apart.push_back(other);
+      if (!apart.contains(other) && meet(apart[next], other))
+        apart.insert(other);
   Operation *before = nullptr;
   for (Operation *collective : collectives) {
-    if (!llvm::is_contained(apart, collective))
+    if (!apart.contains(collective))
       continue;
     Operation *made = lastOperand(collective);
     moveBehind(collective, before && lastOperand(before) == made ? before : made); // those of one op keep their order
     before = collective;
   }
   for (Operation *collective : collectives)
-    if (llvm::is_contained(apart, collective))
+    if (apart.contains(collective))
       split(collective, firstNeed(collective));
 }
 
@@ -140,7 +145,10 @@ void Splitter::run() {
   spread(others);
   llvm::stable_sort(late, [](Operation *a, Operation *b) { return lastOperand(a)->isBeforeInBlock(lastOperand(b)); });
   delay(late);
-  llvm::stable_sort(early, [](Operation *a, Operation *b) { return firstNeed(a)->isBeforeInBlock(firstNeed(b)); });
+  llvm::DenseMap<Operation *, Operation *> needs;
+  for (Operation *collective : early)
+    needs[collective] = firstNeed(collective);
+  llvm::stable_sort(early, [&](Operation *a, Operation *b) { return needs.at(a)->isBeforeInBlock(needs.at(b)); });
   hoist(early);
 }
 

@@ -32,7 +32,7 @@ namespace {
 
 using Ops = llvm::SetVector<Operation *>;
 
-/// Buffers that a block loads from or stores to.
+/// Buffers that ops of a block load from or store to.
 struct Touches {
   llvm::DenseSet<StringAttr> loaded, stored;
 };
@@ -59,7 +59,7 @@ private:
 
   std::optional<RunOfBlock> findOnlyRun(BlockOp block);
   std::optional<Part> findPart(BlockOp block);
-  bool canMove(Operation *op, const Ops &moved, BlockOp block) const;
+  bool canMove(Operation *op, const Ops &moved, const Touches &staying) const;
   size_t findPlace(const Part &part, RunOfBlock run);
   void deferPart(BlockOp block, const Part &part, RunOfBlock run, size_t place);
   void moveEnd(DoneOp end, IRMapping &mapping, OpBuilder &there);
@@ -79,10 +79,13 @@ private:
 
 static StringAttr nameOf(FlatSymbolRefAttr buffer) { return buffer.getAttr(); }
 
-static Touches touchesOf(BlockOp block) {
+/// `without`: ops that do not count.
+static Touches touchesOf(BlockOp block, const Ops &without = {}) {
   Touches touches;
   for (Operation &op : block.getBody().front())
-    if (auto load = dyn_cast<LoadOp>(op))
+    if (without.contains(&op))
+      continue;
+    else if (auto load = dyn_cast<LoadOp>(op))
       touches.loaded.insert(nameOf(load.getBufferAttr()));
     else if (auto store = dyn_cast<StoreOp>(op))
       touches.stored.insert(nameOf(store.getBufferAttr()));
@@ -113,14 +116,9 @@ std::optional<RunOfBlock> DoneDeferral::findOnlyRun(BlockOp block) {
 
 /// Whether an op can stand in another block: it computes nothing and only works on what moves, and nothing else of the
 /// block touches the buffer that it stores to, or overwrites an operand that an end keeps.
-bool DoneDeferral::canMove(Operation *op, const Ops &moved, BlockOp block) const {
+bool DoneDeferral::canMove(Operation *op, const Ops &moved, const Touches &staying) const {
   auto isStored = [&](StringAttr buffer, bool loadsToo) {
-    return llvm::any_of(block.getBody().front(), [&](Operation &other) {
-      auto load = dyn_cast<LoadOp>(other);
-      auto store = dyn_cast<StoreOp>(other);
-      return !moved.contains(&other) && ((store && nameOf(store.getBufferAttr()) == buffer) ||
-                                         (loadsToo && load && nameOf(load.getBufferAttr()) == buffer));
-    });
+    return staying.stored.contains(buffer) || (loadsToo && staying.loaded.contains(buffer));
   };
   if (auto store = dyn_cast<StoreOp>(op))
     return !isStored(nameOf(store.getBufferAttr()), /*loadsToo=*/true);
@@ -146,8 +144,9 @@ std::optional<DoneDeferral::Part> DoneDeferral::findPart(BlockOp block) {
     for (DoneOp end : part.ends)
       part.moved.insert(closures[end].begin(), closures[end].end());
     Ops fixed;
+    Touches staying = touchesOf(block, part.moved);
     for (Operation *op : part.moved)
-      if (!canMove(op, part.moved, block))
+      if (!canMove(op, part.moved, staying))
         fixed.insert(op);
     changed = !fixed.empty();
     llvm::erase_if(part.ends, [&](DoneOp end) {
