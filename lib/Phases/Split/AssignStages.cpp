@@ -119,7 +119,9 @@ int64_t Stages::ofValue(Value value) {
   return getStage(source).value_or(-1);
 }
 
-/// A forward op goes to the stage of its latest operand, a backward op or an update to that of its earliest.
+/// A forward op goes to the stage of its latest operand, a backward op or an update to that of its earliest. A forward
+/// op that Annotate has placed is one outside of the loops, too: evaluation may have a loss there that training has in
+/// them, and both give it on one stage.
 LogicalResult Stages::bind(Operation *op) {
   bool inLoop = isa<LoopOp>(op->getParentOp());
   int64_t least = count, most = -1;
@@ -151,7 +153,7 @@ LogicalResult Stages::bind(Operation *op) {
   if (hint && inLoop)
     return success();
   if (most >= 0)
-    setStage(op, inLoop && !backward[op] ? most : least);
+    setStage(op, (inLoop || hint) && !backward[op] ? most : least);
   return success();
 }
 

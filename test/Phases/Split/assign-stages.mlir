@@ -87,3 +87,30 @@ par.step @draws(%x: tensor<2x4xf32>) -> tensor<4xf32> {
   par.write %next to @n : tensor<4xf32>
   par.return %r : tensor<4xf32>
 }
+
+// -----
+
+// A forward op that was placed stays with its latest operand outside of the loops, too: a loss of parts that several
+// stages have is given where training gives it.
+// ONE-LABEL: par.step @parts
+// ONE: par.multiply {{.*}} {stage = 0
+// ONE: par.multiply {{.*}} {stage = 1
+// ONE: par.multiply {{.*}} {stage = 0
+// ONE: par.add {{.*}} {stage = 1
+par.stage @s0 <> ranks [0]
+par.stage @s1 <> ranks [1]
+par.variable @w parameter : tensor<4xf32>
+par.variable @v parameter : tensor<4xf32>
+par.step @parts(%x: tensor<2x4xf32>) -> tensor<4xf32> {
+  %w = par.read @w : tensor<4xf32>
+  %v = par.read @v : tensor<4xf32>
+  %r:2 = par.loop 2 (%x) : (tensor<2x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %xi: tensor<4xf32>):
+    %a = par.multiply %xi, %w {stage = 0 : i64} : tensor<4xf32>
+    %b = par.multiply %a, %v {stage = 1 : i64} : tensor<4xf32>
+    par.yield [sum, sum] %a, %b : tensor<4xf32>, tensor<4xf32>
+  }
+  %0 = par.multiply %r#0, %r#0 {stage = 0 : i64} : tensor<4xf32>
+  %1 = par.add %0, %r#1 {stage = 1 : i64} : tensor<4xf32>
+  par.return %1 : tensor<4xf32>
+}
