@@ -8,6 +8,7 @@
 #include "CostChoices.h"
 
 #include "par/Base/MachineLevels.h"
+#include "par/Compiler/Trial.h"
 
 #include <set>
 
@@ -67,6 +68,18 @@ static std::vector<int64_t> numbersIn(const PlanMesh &mesh, const PlanMesh &from
   for (auto [old, fresh] : llvm::zip(numberRanks(mesh, from), numberRanks(mesh, to)))
     numbers[old] = fresh;
   return numbers;
+}
+
+std::optional<int64_t> playInOrder(Compiled &trial, const PlanAxes &order) {
+  const Plan &plan = trial.planned.plan.plan;
+  Plan other = plan;
+  other.meshOrder = rankOrder(plan, order);
+  format::Bundle &bundle = *trial.bundle;
+  format::Manifest own = bundle.manifest;
+  bundle.manifest = renumber(own, numbersIn(plan.mesh, plan.numberingMesh(), other.numberingMesh()));
+  std::optional<int64_t> ns = playStep(trial.planned, bundle);
+  bundle.manifest = std::move(own);
+  return ns;
 }
 
 std::optional<RankOrderChoice> chooseRankOrder(Compiled &compiled) {

@@ -169,31 +169,50 @@ static FitFacts describeFit(const Compiled &compiled, const Facts &facts) {
   return fit;
 }
 
-/// The facts of the best plan. False after an error.
-static bool describe(const SearchResult &result, Facts &facts, DiagnosticSink sink) {
+/// The step as this machine would play it: of ranks with devices of their own, as the search has played it. Nothing
+/// after an error.
+static std::optional<Simulation> playHere(const SearchResult &result, DiagnosticSink sink) {
+  const PlannedModel &planned = result.best->planned;
+  if (planned.hardware.cores == 0)
+    return result.simulation;
+  Expected<Simulation> simulation = simulate(*result.best->bundle, planned.entry(), planned.hardware.onThisHost());
+  if (simulation)
+    return std::move(*simulation);
+  CompileDiagnostic finding;
+  finding.file = planned.graph->path;
+  finding.message = toString(simulation.takeError());
+  sink(finding);
+  return std::nullopt;
+}
+
+/// Facts that only a report has: some grow with ranks and instructions.
+static void describeWhole(const SearchResult &result, const Simulation &simulation, Facts &facts) {
+  const Compiled &best = *result.best;
+  const PlannedModel &planned = best.planned;
+  facts.module = describeModule(planned.plan);
+  facts.keys = listKeys(planned.plan);
+  facts.communications = findCommunications(*best.bundle, planned.entry(), planned.plan, planned.hardware);
+  facts.recompute = describeRecompute(best);
+  facts.timeline = describeTimeline(*best.bundle, planned.entry(), simulation);
+}
+
+/// The facts of the best plan, those of a report if `all`. False after an error.
+static bool describe(const SearchResult &result, bool all, Facts &facts, DiagnosticSink sink) {
+  std::optional<Simulation> simulation = playHere(result, sink);
+  if (!simulation)
+    return false;
   const Compiled &best = *result.best;
   const PlannedModel &planned = best.planned;
   const format::Bundle &bundle = *best.bundle;
   facts.model = describeModel(planned.plan);
-  facts.module = describeModule(planned.plan);
   facts.plan = describePlan(planned.plan);
-  facts.keys = listKeys(planned.plan);
   facts.search = describeSearch(result, shownAlternatives);
   facts.memory = {result.limit, measureMemory(bundle)};
-  facts.communications = findCommunications(bundle, planned.entry(), planned.plan, planned.hardware);
-  facts.recompute = describeRecompute(best);
-  Expected<Simulation> simulation = simulate(bundle, planned.entry(), planned.hardware.onThisHost());
-  if (!simulation) {
-    CompileDiagnostic finding;
-    finding.file = planned.graph->path;
-    finding.message = toString(simulation.takeError());
-    sink(finding);
-    return false;
-  }
   facts.prediction = describePrediction(planned.plan.plan, bundle, *simulation);
   facts.memoryOverTime = describeMemoryOverTime(bundle, planned.entry(), *simulation);
-  facts.timeline = describeTimeline(bundle, planned.entry(), *simulation);
   facts.fit = describeFit(best, facts);
+  if (all)
+    describeWhole(result, *simulation, facts);
   return true;
 }
 
@@ -212,17 +231,19 @@ static void printFit(const SearchResult &result, const Facts &facts, raw_ostream
   out << "\nlimited by " << facts.fit->limitedBy << "\n";
 }
 
-/// `findings`: those that the sink has got.
+/// `findings`: those that the sink has got. `reports`: all facts are wanted.
 static int findFit(const CompileOptions &options, raw_ostream &out, DiagnosticSink sink,
-                   const std::vector<CompileDiagnostic> &findings, Facts &facts) {
+                   const std::vector<CompileDiagnostic> &findings, bool reports, Facts &facts) {
   auto begin = std::chrono::steady_clock::now();
   int code = Done;
   std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
+  for (const CompileDiagnostic &finding : result->best->findings) // of other plans nobody is told
+    sink(finding);
   if (!mayWarn(options, findings, sink))
     return WrongInput;
-  if (!describe(*result, facts, sink))
+  if (!describe(*result, reports, facts, sink))
     return Bug;
   if (options.json)
     return Done;
@@ -241,7 +262,7 @@ int fitModel(const CompileOptions &options, raw_ostream &out, DiagnosticSink sin
     sink(finding);
   };
   Facts facts;
-  int code = findFit(options, out, keep, findings, facts);
+  int code = findFit(options, out, keep, findings, report != nullptr, facts);
   if (report)
     *report = reportAsJson(facts, {code, "", findings});
   return code;

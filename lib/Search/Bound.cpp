@@ -89,9 +89,9 @@ double Bound::waitingShare() const {
 /// Collectives that move so many bytes of a rank, as few as buckets allow. By links and latencies each takes a latency
 /// and its bytes' time, however they are split. Measured rows may make any split the fastest, so that nothing is known.
 double Bound::collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes, Part part) const {
-  if (machine.isMeasured(kind, candidate.data, candidate.tensor))
+  if (machine.isMeasured(kind, candidate))
     return 0;
-  const RankGroup &group = machine.replicas(candidate.data, candidate.tensor);
+  const RankGroup &group = machine.replicas(candidate);
   double count = static_cast<double>(space.collectivesOf(elementBytes, candidate.tensor));
   if (part == Part::Any) { // one with the largest messages has the fewest
     int64_t whole = kind == format::CollKind::AllReduce ? bytes : bytes * candidate.data;

@@ -156,12 +156,20 @@ std::string Space::shardingOf(const Candidate &candidate) const {
   return own->setting;
 }
 
+std::vector<std::pair<std::string, int64_t>> axesOf(const Candidate &candidate) {
+  std::vector<std::pair<std::string, int64_t>> axes{{"pp", candidate.stages}, {"dp", candidate.data}};
+  if (candidate.dataOutside)
+    std::swap(axes.front(), axes.back());
+  axes.push_back({"tp", candidate.tensor});
+  return axes;
+}
+
 std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
   std::vector<std::string> settings;
   auto set = [&](const Twine &text) { settings.push_back(text.str()); };
   if (open.mesh) {
     std::vector<std::string> axes;
-    for (auto [name, size] : {std::pair("pp", candidate.stages), {"dp", candidate.data}, {"tp", candidate.tensor}})
+    for (const auto &[name, size] : axesOf(candidate))
       if (size > 1 || namesAxes || !open.recipe) // rules of the user's may name any of them
         axes.push_back((name + Twine(": ") + Twine(size)).str());
     set("mesh={" + join(axes, ", ") + "}");
@@ -183,7 +191,7 @@ std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
 
 std::string describeMesh(const Candidate &candidate) {
   std::vector<std::string> axes;
-  for (auto [name, size] : {std::pair("pp", candidate.stages), {"dp", candidate.data}, {"tp", candidate.tensor}})
+  for (const auto &[name, size] : axesOf(candidate))
     if (size > 1)
       axes.push_back((name + Twine(" ") + Twine(size)).str());
   return axes.empty() ? "1 rank" : join(axes, " x ");

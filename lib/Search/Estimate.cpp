@@ -100,7 +100,7 @@ int64_t Estimator::reductionNs(const RankCost &stage) const {
   if (candidate.data == 1 || !space.trains)
     return 0;
   using format::CollKind;
-  const RankGroup &group = machine.replicas(candidate.data, candidate.tensor);
+  const RankGroup &group = machine.replicas(candidate);
   int64_t share = candidate.data, grads = space.reducedBytes(stage.grads ? stage.grads : stage.params);
   int64_t parts = std::max<int64_t>(1, cost.layers / candidate.stages) + 1; // a collective for each layer
   auto of = [&](CollKind kind, int64_t bytes) {
@@ -151,9 +151,10 @@ Estimate Estimator::make(std::optional<uint64_t> limit) const {
   int64_t fixed = stays(fullest), saved = fullest.saved * inFlight();
   Estimate out;
   // A tenth of what a layer saves is its input, which stays.
-  out.least = fixed + saved / 10;
+  int64_t most = space.keepsAll ? 0 : saved - saved / 10;
+  out.least = fixed + saved - most;
   int64_t room = limit ? static_cast<int64_t>(*limit) : INT64_MAX;
-  int64_t again = std::max<int64_t>(0, std::min(fixed + saved - room, saved - saved / 10));
+  int64_t again = space.keepsInputs ? most : std::max<int64_t>(0, std::min(fixed + saved - room, most));
   out.peak = fixed + saved - again;
   out.recomputes = again > 0;
   out.fits = out.least <= room;

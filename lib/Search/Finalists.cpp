@@ -7,12 +7,13 @@ namespace par {
 /// A group whose best estimate is so many times as long as that of all is not tried.
 static constexpr int64_t maxSpread = 2;
 
-Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup)
-    : plans(plans), tried(plans.size()), noted(plans.size()) {
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, std::string>, size_t> known;
+Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup, double doubt)
+    : plans(plans), doubt(doubt), tried(plans.size()), noted(plans.size()) {
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string>, size_t> known;
   for (const SearchedPlan &plan : plans) {
     const Candidate &c = plan.candidate;
-    auto key = std::tuple(c.data, c.tensor, c.stages, c.rules(), c.chunks, c.schedule);
+    int64_t samples = doubt > 1 && c.stages > 1 ? c.samples : 0;
+    auto key = std::tuple(c.data, c.tensor, c.stages, c.rules(), c.chunks, samples, c.schedule);
     groupOf.push_back(known.try_emplace(key, known.size()).first->second);
   }
   groups.resize(known.size(), Group{!eachGroup});
@@ -43,7 +44,7 @@ std::optional<size_t> Finalists::next(bool must) {
   std::optional<size_t> chosen = nextGroup();
   if (!chosen) {
     chosen = nextExpected();
-    if (chosen && !must && best && expected(*chosen) >= static_cast<double>(*best))
+    if (chosen && !must && best && expected(*chosen) >= doubt * static_cast<double>(*best))
       return std::nullopt;
   }
   if (chosen) {

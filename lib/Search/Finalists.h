@@ -10,8 +10,10 @@ namespace par {
 class Finalists {
 public:
   /// `plans`: by their estimates; they outlive this. `eachGroup`: the first of each group comes before the second of
-  /// any, if its estimate is not beyond what a correction can bring back.
-  Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup);
+  /// any, if its estimate is not beyond what a correction can bring back. `doubt`: an expected step
+  /// may be so many times as long as that of the fastest trial. With some, a group of a pipeline has one number of
+  /// microbatches: each has launches, transfers and cuts of its own.
+  Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup, double doubt = 1);
 
   /// The next one to try, which counts as tried from now on; nothing: all are tried, or, unless `must`, none of the
   /// others is expected to be faster than the fastest so far.
@@ -34,6 +36,7 @@ private:
   double expected(size_t index) const;
 
   llvm::ArrayRef<SearchedPlan> plans;
+  const double doubt;
   std::vector<size_t> groupOf; ///< of each plan
   std::vector<bool> tried;     ///< or left out by who asked for the next one
   std::vector<bool> noted;

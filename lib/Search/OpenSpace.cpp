@@ -43,6 +43,8 @@ static OpenKeys openKeysOf(const Plan &plan, bool hasMesh) {
   open.zero = !plan.zero.level.given();
   open.offload = plan.train && plan.offload.empty();
   open.schedule = !plan.pipeline.schedule.given();
+  open.recompute = plan.train && !plan.recompute.kind.given();
+  open.order = open.mesh && !plan.meshOrder.kind.given();
   return open;
 }
 
@@ -121,6 +123,8 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
   space.ranks = ranks;
   space.batch = **plan.batch.size;
   space.trains = plan.train.has_value();
+  space.keepsAll = *plan.recompute.kind == PlanRecompute::None;
+  space.keepsInputs = plan.recompute.recomputesLayers();
   space.rounds = space.trains && *plan.precision.compute != "f32";
   space.reducesNarrow = space.trains && *plan.precision.reduce != "f32";
   space.hostRanks = out.hardware.hasHosts() ? out.hardware.ranks : 0;

@@ -25,7 +25,7 @@ public:
   SpaceProfiler(Profiler &profiler, const Space &space, const Machine &machine, std::optional<uint64_t> limit)
       : profiler(profiler), space(space), machine(machine), limit(limit) {}
 
-  ProfiledSpace run(std::vector<Candidate> candidates, int64_t tolerance, bool everything);
+  ProfiledSpace run(std::vector<Candidate> candidates, int64_t tolerance, bool everything, BestSoFar tell);
 
 private:
   void makeBranches(std::vector<Candidate> candidates);
@@ -44,6 +44,7 @@ private:
   std::vector<Branch> branches; ///< not profiled
   std::vector<Branch> lean;     ///< left out, since no plan of them fits with its states; those of fewest samples
   int64_t best = INT64_MAX;     ///< estimate of a plan that fits
+  size_t bestPlace = 0;         ///< of it among `out.plans`
   ProfiledSpace out;
 };
 
@@ -93,8 +94,10 @@ void SpaceProfiler::profile(const Branch &branch) {
       return;
     SearchedPlan plan{candidate, estimate(candidate, *cost, space, machine, limit), std::nullopt};
     std::optional<int64_t> ns = boundNs(candidate, *cost, space, machine, limit);
-    if (plan.estimate.fits)
-      best = std::min(best, plan.estimate.stepNs);
+    if (plan.estimate.fits && plan.estimate.stepNs < best) {
+      best = plan.estimate.stepNs;
+      bestPlace = out.plans.size();
+    }
     plan.boundNs = ns.value_or(INT64_MAX);
     out.bounds.push_back(plan.boundNs);
     out.plans.push_back(std::move(plan));
@@ -112,7 +115,8 @@ void SpaceProfiler::profileLeanest() {
   }
 }
 
-ProfiledSpace SpaceProfiler::run(std::vector<Candidate> candidates, int64_t tolerance, bool everything) {
+ProfiledSpace SpaceProfiler::run(std::vector<Candidate> candidates, int64_t tolerance, bool everything,
+                                 BestSoFar tell) {
   makeBranches(std::move(candidates));
   if (everything) {
     for (const Branch &branch : branches)
@@ -125,6 +129,8 @@ ProfiledSpace SpaceProfiler::run(std::vector<Candidate> candidates, int64_t tole
       bound = *branch->bound; // of all that are left
       break;
     }
+    if (best != INT64_MAX && branch->bound)
+      tell(out.plans[bestPlace], *branch->bound);
     Branch chosen = std::move(*branch);
     branches.erase(branch);
     profile(chosen);
@@ -140,8 +146,9 @@ ProfiledSpace SpaceProfiler::run(std::vector<Candidate> candidates, int64_t tole
 }
 
 ProfiledSpace profileSpace(std::vector<Candidate> candidates, Profiler &profiler, const Space &space,
-                           const Machine &machine, std::optional<uint64_t> limit, int64_t tolerance, bool everything) {
-  return SpaceProfiler(profiler, space, machine, limit).run(std::move(candidates), tolerance, everything);
+                           const Machine &machine, std::optional<uint64_t> limit, int64_t tolerance, bool everything,
+                           BestSoFar tell) {
+  return SpaceProfiler(profiler, space, machine, limit).run(std::move(candidates), tolerance, everything, tell);
 }
 
 } // namespace par

@@ -5,10 +5,11 @@
 #include "Finalists.h"
 #include "OpenSpace.h"
 #include "ProfileSpace.h"
+#include "Trials.h"
 
 #include "par/Compiler/Trial.h"
-#include "par/Inspect/Memory.h"
 #include "par/Search/BestFirst.h"
+#include "par/Search/Bound.h"
 #include "par/Simulator/Simulator.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -21,19 +22,14 @@ namespace par {
 
 namespace {
 
-/// A candidate that was compiled, and its figures.
-struct PlayedTrial {
-  Compiled compiled;
-  Estimate figures;
-};
-
 /// One search.
 class Search {
 public:
   Search(const std::shared_ptr<const Model> &model, const PlanText &text, const SearchOptions &options,
          OpenSpace &&found)
       : model(model), text(text), options(options), machine(found.hardware),
-        out{.space = std::move(found.space), .limit = found.limit}, profiler(model, text, out.space) {}
+        out{.space = std::move(found.space), .limit = found.limit}, profiler(model, text, out.space),
+        trials(model, text, machine.hardware(), out.limit), early(trials, out.space) {}
 
   SearchResult run();
 
@@ -41,13 +37,15 @@ private:
   void profile();
   void evaluate();
   void playBest();
-  std::optional<PlayedTrial> play(const Space &space, const Candidate &candidate) const;
+  std::optional<PlayedTrial> play(const Candidate &candidate);
   std::optional<Estimate> take(std::optional<PlayedTrial> trial, size_t place);
   void offloadStates();
+  /// Lays the best plan's replicas farther apart than its stages, if that is faster.
+  void placeAxes();
   void findFewest();
   std::optional<SearchedPlan> fitOn(int64_t ranks);
   void explain();
-  void explain(StringRef key, function_ref<std::string(const Candidate &)> valueOf);
+  void explain(StringRef key, function_ref<std::string(const SearchedPlan &)> valueOf);
 
   const std::shared_ptr<const Model> &model;
   const PlanText &text;
@@ -55,6 +53,8 @@ private:
   const Machine machine;
   SearchResult out;
   Profiler profiler;
+  const Trials trials;
+  EarlyTrial early;
   std::vector<SearchedPlan> all;                    ///< candidates that were profiled
   std::vector<int64_t> bounds;                      ///< of them
   bool isSmall = false;                             ///< each candidate is compiled
@@ -68,8 +68,14 @@ void Search::profile() {
   std::vector<Candidate> candidates = out.space.candidates();
   isSmall = candidates.size() <= std::min(options.smallest, options.nodes / (model->graph.nodes.size() + 1));
   out.candidates = candidates.size();
-  ProfiledSpace found =
-      profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, options.tolerance, isSmall);
+  // Few of those that are left may be better by much.
+  constexpr int64_t near = 10;
+  auto tryEarly = [&](const SearchedPlan &best, int64_t bound) {
+    if (!isSmall && best.estimate.stepNs - bound <= bound / near)
+      early.start(best.candidate);
+  };
+  ProfiledSpace found = profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, options.tolerance,
+                                     isSmall, tryEarly);
   all = std::move(found.plans);
   bounds = std::move(found.bounds);
   out.boundNs = found.boundNs;
@@ -79,33 +85,9 @@ void Search::profile() {
   out.layers = profiler.describeLayers();
 }
 
-/// Compiles and plays a candidate.
-std::optional<PlayedTrial> Search::play(const Space &space, const Candidate &candidate) const {
-  PlanText trial = text;
-  for (const std::string &setting : space.settingsOf(candidate))
-    trial.settings.push_back(setting);
-  std::optional<PlannedModel> planned = planModel(model, trial, {}, [](const CompileDiagnostic &) {});
-  if (!planned)
-    return std::nullopt;
-  CompileObserver silent;
-  Compiled compiled = compileTrial(std::move(*planned), silent);
-  if (!compiled.bundle)
-    return std::nullopt;
-  Hardware alone = machine.hardware();
-  alone.cores = 0; // no decision depends on the machine that compiles
-  Expected<Simulation> simulation = simulate(*compiled.bundle, compiled.planned.entry(), alone);
-  if (!simulation) {
-    consumeError(simulation.takeError());
-    return std::nullopt;
-  }
-  Estimate played;
-  played.stepNs = simulation->step / simulation->calls;
-  for (const RoleMemory &role : measureMemory(*compiled.bundle))
-    played.peak = std::max<int64_t>(played.peak, role.peak);
-  played.recomputes =
-      any_of(compiled.recomputes, [](const StageRecompute &stage) { return stage.savedBytes < stage.allBytes; });
-  played.fits = !out.limit || played.peak <= static_cast<int64_t>(*out.limit);
-  return PlayedTrial{std::move(compiled), played};
+/// Compiles and plays a candidate, each one once. Several threads may do so.
+std::optional<PlayedTrial> Search::play(const Candidate &candidate) {
+  return early.isOf(candidate) ? early.take() : trials.play(out.space, candidate);
 }
 
 /// Makes `out.best` the trial of a place among all if it fits and is the fastest so far, of equal ones the first by its
@@ -119,6 +101,7 @@ std::optional<Estimate> Search::take(std::optional<PlayedTrial> trial, size_t pl
     fastest = {figures.stepNs, place};
     out.best.reset();
     out.best.emplace(std::move(trial->compiled));
+    out.simulation = std::move(trial->simulation);
   }
   return figures;
 }
@@ -128,7 +111,7 @@ void Search::evaluate() {
     SearchedPlan &plan = all[index];
     if (!isSmall)
       return plan.estimate.fits ? std::optional(plan.estimate.stepNs) : std::nullopt;
-    plan.played = take(play(out.space, plan.candidate), index);
+    plan.played = take(play(plan.candidate), index);
     return plan.played && plan.played->fits ? std::optional(plan.played->stepNs) : std::nullopt;
   };
   for (auto [ns, index] : bestFirst(bounds, costOf, all.size()).best)
@@ -145,7 +128,12 @@ void Search::playBest() {
   // More are tried of small models, whose launches and latencies estimates count worse.
   size_t few = options.compiles > 1 ? options.nodes / (model->graph.nodes.size() + 1) : 0;
   std::vector<SearchedPlan> estimated = std::move(out.plans), played;
-  Finalists finalists(estimated, /*eachGroup=*/few > options.compiles);
+  if (estimated.empty() || !early.isOf(estimated.front().candidate))
+    early.stop();
+  constexpr size_t many = 30; // trials that are cheap: estimates of such models are off by a third and more
+  bool isTiny = few >= many;
+  few *= isTiny ? 2 : 1;
+  Finalists finalists(estimated, /*eachGroup=*/few > options.compiles, /*doubt=*/isTiny ? 1.5 : 1);
   size_t tried = 0;
   auto next = [&](size_t beside) -> std::optional<size_t> {
     // Estimates of memory may be too low: further candidates take the place of those that do not fit, but not all.
@@ -170,9 +158,9 @@ void Search::playBest() {
     std::future<std::optional<PlayedTrial>> other;
     std::optional<size_t> beside = next(1);
     if (beside)
-      other = std::async(std::launch::async,
-                         [this, candidate = estimated[*beside].candidate] { return play(out.space, candidate); });
-    note(*index, play(out.space, estimated[*index].candidate));
+      other =
+          std::async(std::launch::async, [this, candidate = estimated[*beside].candidate] { return play(candidate); });
+    note(*index, play(estimated[*index].candidate));
     if (beside)
       note(*beside, other.get());
   }
@@ -192,7 +180,7 @@ void Search::offloadStates() {
   std::optional<SearchedPlan> least; // by its bytes when compiled, which an estimate may be below
   for (SearchedPlan &plan : leanest) {
     plan.candidate.offloads = true;
-    plan.played = take(play(out.space, plan.candidate), out.plans.size());
+    plan.played = take(play(plan.candidate), out.plans.size());
     if (plan.played && (!least || plan.played->peak < least->played->peak))
       least = plan;
     if (plan.played && plan.played->fits)
@@ -201,6 +189,35 @@ void Search::offloadStates() {
   if (least)
     out.leanest = least;
   sortBySteps(out.plans);
+}
+
+/// Estimates leave transfers between stages out, so placements are played. The other order's groups of replicas lie no
+/// nearer, but an outer link may be the faster one: its own bound counts too.
+void Search::placeAxes() {
+  const Candidate &found = out.plans.front().candidate;
+  int64_t hostRanks = out.space.hostRanks;
+  bool differs = found.stages > 1 && found.data > 1 && hostRanks > 0 && found.ranks() > hostRanks;
+  if (!out.space.open.order || !differs || !out.plans.front().played)
+    return;
+  SearchedPlan other = out.plans.front();
+  other.candidate.dataOutside = true;
+  PlanAxes order{"dp"};
+  for (const auto &[name, size] : out.best->planned.plan.plan.mesh)
+    if (name != order.front())
+      order.push_back(name);
+  std::optional<int64_t> ns = playInOrder(*out.best, order);
+  if (!ns || *ns >= other.played->stepNs)
+    return;
+  other.played = take(play(other.candidate), out.plans.size());
+  if (!other.played || !other.played->fits || other.played->stepNs >= out.plans.front().played->stepNs)
+    return;
+  if (const std::optional<ModelCost> &cost = profiler.costOf(other.candidate)) {
+    other.estimate = estimate(other.candidate, *cost, out.space, machine, out.limit);
+    std::optional<int64_t> bound = boundNs(other.candidate, *cost, out.space, machine, out.limit);
+    other.boundNs = bound.value_or(INT64_MAX);
+    out.boundNs = std::min(out.boundNs, other.boundNs);
+  }
+  out.plans.insert(out.plans.begin(), other);
 }
 
 /// A candidate for so many ranks that fits. If some fit by their layers with a fifth to spare and nothing recomputed,
@@ -233,7 +250,7 @@ std::optional<SearchedPlan> Search::fitOn(int64_t ranks) {
   if (model->graph.nodes.size() > options.nodes / 10)
     return std::nullopt;
   ++out.compiled;
-  if (std::optional<PlayedTrial> trial = play(space, chosen.candidate))
+  if (std::optional<PlayedTrial> trial = trials.play(space, chosen.candidate))
     chosen.played = trial->figures;
   return chosen.played && chosen.played->fits ? std::optional(chosen) : std::nullopt;
 }
@@ -255,16 +272,18 @@ void Search::findFewest() {
     out.fewest = {ranks, out.plans.front()};
 }
 
-void Search::explain(StringRef key, function_ref<std::string(const Candidate &)> valueOf) {
+void Search::explain(StringRef key, function_ref<std::string(const SearchedPlan &)> valueOf) {
   const SearchedPlan &best = out.plans.front();
-  KeyReason reason{key.str(), valueOf(best.candidate), "", 0};
+  KeyReason reason{key.str(), valueOf(best), "", 0};
+  std::optional<std::pair<bool, int64_t>> least; // plans that were played come first: estimates err
   for (const SearchedPlan &plan : out.plans) {
-    std::string value = valueOf(plan.candidate);
-    int64_t slower = plan.slowerPermille(best);
-    if (value == reason.value || (!reason.second.empty() && slower >= reason.slower))
+    std::string value = valueOf(plan);
+    std::pair<bool, int64_t> order{!plan.played, plan.slowerPermille(best)};
+    if (value == reason.value || (least && order >= *least))
       continue;
+    least = order;
     reason.second = value;
-    reason.slower = slower;
+    reason.slower = order.second;
   }
   out.reasons.push_back(std::move(reason));
 }
@@ -277,21 +296,30 @@ static std::string describeSharding(StringRef setting) {
 
 void Search::explain() {
   const OpenKeys &open = out.space.open;
-  if (out.plans.front().candidate.offloads)
+  const SearchedPlan &best = out.plans.front();
+  auto explainBy = [&](StringRef key, function_ref<std::string(const Candidate &)> valueOf) {
+    explain(key, [&](const SearchedPlan &plan) { return valueOf(plan.candidate); });
+  };
+  if (best.candidate.offloads)
     out.reasons.push_back({"offload", "[states]", "", 0});
   if (open.mesh)
-    explain("mesh", [](const Candidate &candidate) { return describeMesh(candidate); });
-  if (open.recipe && out.plans.front().candidate.tensor > 1)
-    explain("shard", [&](const Candidate &candidate) {
+    explainBy("mesh", [](const Candidate &candidate) { return describeMesh(candidate); });
+  if (open.recipe && best.candidate.tensor > 1)
+    explainBy("shard", [&](const Candidate &candidate) {
       return candidate.tensor > 1 ? describeSharding(out.space.shardingOf(candidate)) : std::string("none");
     });
   if (open.microbatches)
-    explain("batch.microbatches", [](const Candidate &candidate) { return std::to_string(candidate.microbatches); });
+    explainBy("batch.microbatches", [](const Candidate &candidate) { return std::to_string(candidate.microbatches); });
   if (open.zero && out.space.trains)
-    explain("zero.level", [](const Candidate &candidate) { return std::to_string(candidate.zero); });
-  if (open.schedule && out.plans.front().candidate.stages > 1)
-    explain("pipeline.schedule",
-            [](const Candidate &candidate) { return candidate.stages > 1 ? candidate.schedule : std::string("none"); });
+    explainBy("zero.level", [](const Candidate &candidate) { return std::to_string(candidate.zero); });
+  if (open.schedule && best.candidate.stages > 1)
+    explainBy("pipeline.schedule", [](const Candidate &candidate) {
+      return candidate.stages > 1 ? candidate.schedule : std::string("none");
+    });
+  if (open.recompute && best.known().recomputes)
+    explain("recompute", [](const SearchedPlan &plan) {
+      return plan.known().recomputes ? std::string("auto") : std::string("none");
+    });
 }
 
 int64_t SearchedPlan::slowerPermille(const SearchedPlan &best) const {
@@ -311,8 +339,10 @@ SearchResult Search::run() {
       out.leanest = plan;
   if (out.plans.empty() && out.space.open.offload)
     offloadStates();
-  if (!out.plans.empty())
+  if (!out.plans.empty()) {
+    placeAxes();
     explain();
+  }
   if (options.findsFewest && out.space.open.mesh)
     findFewest();
   return std::move(out);

@@ -180,7 +180,7 @@ struct RandomReplicas : RandomPipeline {
 
 private:
   int64_t nsOf(format::CollKind kind, int64_t bytes, int64_t messages) const {
-    const RankGroup &group = machine->replicas(8, 1);
+    const RankGroup &group = machine->replicas({.data = 8});
     int64_t latency = machine->costs.collectiveLatency(kind, group);
     return machine->costs.collective(kind, bytes, group).ns + (messages - 1) * latency;
   }
@@ -305,7 +305,7 @@ private:
 
 std::vector<std::pair<int64_t, int64_t>> RandomShards::messages(format::CollKind kind, int64_t elementBytes) const {
   Machine machine(hardware);
-  const RankGroup &group = machine.replicas(8, 1);
+  const RankGroup &group = machine.replicas({.data = 8});
   std::vector<std::pair<int64_t, int64_t>> out;
   int64_t filled = 0, latency = 0; // each weight is an instruction; those of a bucket take their latency once
   for (int64_t layer = 0; layer < cost.layers; ++layer)

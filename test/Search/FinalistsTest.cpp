@@ -44,6 +44,22 @@ TEST(Finalists, WithoutGroupsEstimatesDecideUntilATrialCorrectsThem) {
   EXPECT_EQ(orderOf(twoMeshes(), false, exact, /*must=*/true), (std::vector<size_t>{0, 1, 2, 3, 4}));
 }
 
+TEST(Finalists, DoubtGoesOnWithPlansThatAreExpectedSlower) {
+  // dp 4 takes 1.7 times its estimate but for its third plan, which takes half.
+  std::vector<SearchedPlan> plans = twoMeshes();
+  for (double doubt : {1.0, 1.3}) {
+    Finalists finalists(plans, /*eachGroup=*/true, doubt);
+    std::vector<size_t> order;
+    while (std::optional<size_t> index = finalists.next(/*must=*/false)) {
+      order.push_back(*index);
+      const SearchedPlan &plan = plans[*index];
+      double factor = *index == 2 ? 0.5 : plan.candidate.data == 4 ? 1.7 : 1.0;
+      finalists.note(*index, static_cast<int64_t>(factor * double(plan.estimate.stepNs)));
+    }
+    EXPECT_EQ(order, doubt > 1 ? (std::vector<size_t>{0, 3, 4, 1, 2}) : (std::vector<size_t>{0, 3}));
+  }
+}
+
 TEST(Finalists, AGroupThatDoesNotFitIsTriedLast) {
   std::vector<SearchedPlan> plans = twoMeshes();
   Finalists finalists(plans, /*eachGroup=*/false);

@@ -18,4 +18,9 @@ enum class TrialEffort { Full, Sample };
 Compiled compileTrial(PlannedModel planned, CompileObserver &observer, const Compiled *earlier = nullptr,
                       TrialEffort effort = TrialEffort::Full);
 
+/// The predicted step of a trial whose ranks are numbered by another order of the mesh's axes, outermost first.
+/// Programs are the trial's; what its phases choose by cost may be another when the plan is compiled in that order.
+/// Nothing if it cannot be played.
+std::optional<int64_t> playInOrder(Compiled &trial, const PlanAxes &order);
+
 } // namespace par

@@ -20,10 +20,14 @@ struct Candidate {
   int64_t zero = 0;
   bool offloads = false;                 ///< the optimizer's states lie in the host's memory
   int64_t samples = 1, microbatches = 1; ///< of a microbatch on one rank; of a step
+  bool dataOutside = false;              ///< neighbours along pp are nearer than those along dp: dp, pp, tp
 
   /// The rules of its tensor axis, as a number.
   int64_t rules() const { return 2 * lean + sequence; }
   int64_t ranks() const { return data * tensor * stages; }
+  bool operator==(const Candidate &) const = default;
+  /// From a rank to its neighbour along dp.
+  int64_t dataStride() const { return dataOutside ? tensor * stages : tensor; }
 };
 
 /// Rules that shard over a tensor axis.
@@ -35,6 +39,8 @@ struct Sharding {
 /// Keys that the search may fill.
 struct OpenKeys {
   bool mesh = true, recipe = true, microbatches = true, zero = true, schedule = true, offload = true;
+  bool order = true;     ///< in which the mesh's axes lie on the machine
+  bool recompute = true; ///< each stage recomputes what it has no room for
 };
 
 /// All candidates for a number of ranks.
@@ -48,6 +54,8 @@ struct Space {
   bool namesAxes = false; ///< lines of the user's plan name axes, which stay in the mesh with one rank too
   int64_t hostRanks = 0;  ///< of one host: tensor axes stay within; 0: all
   bool trains = true;
+  bool keepsAll = false;        ///< nothing is recomputed (`recompute: none`)
+  bool keepsInputs = false;     ///< all of a layer but its input is (`recompute: full`)
   bool rounds = false;          ///< masters are f32, and matmuls read them in a narrower format
   bool gathersOnce = false;     ///< parameters that are sharded are gathered once a step (`zero.gather: step`)
   bool reducesNarrow = false;   ///< gradients are rounded to 16 bits before they are summed over replicas
@@ -76,6 +84,8 @@ struct Space {
   std::vector<std::string> settingsOf(const Candidate &candidate) const;
 };
 
+/// Axes of a candidate's mesh with their sizes, outermost first; neighbours along the last one are neighbouring ranks.
+std::vector<std::pair<std::string, int64_t>> axesOf(const Candidate &candidate);
 /// "pp 2 x dp 2 x tp 2"; "1 rank"
 std::string describeMesh(const Candidate &candidate);
 /// "pp 2 x dp 2 x tp 2 with its sequence, zero 1, 1f1b, 8 microbatches of 2"

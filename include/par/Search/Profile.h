@@ -50,7 +50,6 @@ public:
   bool isKnown(const Candidate &candidate) const { return known.count(keyOf(candidate)); }
   /// Layers of the model that can be dealt to stages: without equal ones, its nodes.
   int64_t layers() const;
-  bool hasLayers() const { return stack.has_value(); }
   /// "h, of which 47 of 48 are equal"; empty: the model has no equal layers, and is profiled whole.
   std::string describeLayers() const;
   /// Why the first plan that did not compile did not.

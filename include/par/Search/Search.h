@@ -3,6 +3,7 @@
 
 #include "par/Compiler/Compiler.h"
 #include "par/Search/Estimate.h"
+#include "par/Simulator/Simulator.h"
 
 namespace par {
 
@@ -53,7 +54,8 @@ struct SearchResult {
   std::optional<SearchedPlan> leanest; ///< where none fits: the one that needs fewest bytes
   std::optional<FewestRanks> fewest;
   std::vector<KeyReason> reasons;
-  std::optional<Compiled> best; ///< the first plan's, without code
+  std::optional<Compiled> best;         ///< the first plan's, without code; its findings begin with those of planning
+  std::optional<Simulation> simulation; ///< of it, each rank on a core of its own
 
   /// The settings that make the first plan of the user's.
   std::vector<std::string> settings() const;

@@ -1,0 +1,62 @@
+// Candidates as settings of a plan, and what they are estimated to need.
+#include "par/Search/Estimate.h"
+
+#include "gtest/gtest.h"
+
+using namespace par;
+
+TEST(Candidate, ReplicasLieInsideOrOutsideOfStages) {
+  Space space;
+  space.ranks = 12;
+  Candidate candidate{.data = 3, .tensor = 2, .stages = 2, .schedule = "1f1b", .microbatches = 4};
+  space.shardings[2].push_back({"shard={}", false, false});
+  EXPECT_EQ(space.settingsOf(candidate).front(), "mesh={pp: 2, dp: 3, tp: 2}");
+  EXPECT_EQ(candidate.dataStride(), 2);
+  candidate.dataOutside = true;
+  EXPECT_EQ(space.settingsOf(candidate).front(), "mesh={dp: 3, pp: 2, tp: 2}");
+  EXPECT_EQ(describeMesh(candidate), "dp 3 x pp 2 x tp 2");
+  EXPECT_EQ(candidate.dataStride(), 4);
+}
+
+TEST(Candidate, ReplicasOutsideOfStagesAreOnMoreHosts) {
+  auto hardware = Hardware::parse("name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\n"
+                                  "launch: 3\nranks: 4\nbetween: {link: 2, latency: 11}\n",
+                                  "x.yaml");
+  ASSERT_TRUE(bool(hardware));
+  Machine machine(*hardware);
+  Candidate candidate{.data = 4, .stages = 4};
+  EXPECT_EQ(machine.replicas(candidate).hosts, 1);
+  candidate.dataOutside = true;
+  EXPECT_EQ(machine.replicas(candidate).hosts, 4);
+}
+
+/// One stage of 10 layers, each of which saves 100 bytes and takes 2 and 4 ns.
+static Estimate estimateOf(const Space &space, std::optional<uint64_t> limit) {
+  auto hardware =
+      Hardware::parse("name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\nlaunch: 3\n", "x.yaml");
+  Machine machine(*hardware);
+  ModelCost cost;
+  cost.layers = 10;
+  cost.layer = {.forward = 2, .backward = 4, .params = 10, .saved = 100};
+  return estimate({}, cost, space, machine, limit);
+}
+
+TEST(Estimate, RecomputesWhatHasNoRoom) {
+  EXPECT_EQ(estimateOf({}, std::nullopt).peak, 1100);
+  Estimate bounded = estimateOf({}, 650); // half of what is not an input
+  EXPECT_TRUE(bounded.fits && bounded.recomputes);
+  EXPECT_EQ(bounded.peak, 650);
+  EXPECT_EQ(bounded.stepNs, 60 + 10);
+  EXPECT_FALSE(estimateOf({}, 150).fits);
+}
+
+TEST(Estimate, DoesWhatThePlanSaysOfRecomputation) {
+  Space never, always;
+  never.keepsAll = true;
+  EXPECT_FALSE(estimateOf(never, 650).fits);
+  EXPECT_TRUE(estimateOf(never, 1100).fits);
+  EXPECT_EQ(estimateOf(never, 650).stepNs, 60);
+  always.keepsInputs = true;
+  EXPECT_EQ(estimateOf(always, std::nullopt).peak, 200);
+  EXPECT_EQ(estimateOf(always, std::nullopt).stepNs, 60 + 20);
+}
