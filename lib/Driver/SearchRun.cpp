@@ -239,7 +239,7 @@ static int findFit(const CompileOptions &options, raw_ostream &out, DiagnosticSi
   std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
-  for (const CompileDiagnostic &finding : result->best->findings) // of other plans nobody is told
+  for (const CompileDiagnostic &finding : result->best->findings) // those of other plans are not said
     sink(finding);
   if (!mayWarn(options, findings, sink))
     return WrongInput;

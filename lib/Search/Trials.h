@@ -36,7 +36,7 @@ private:
 };
 
 /// The trial of the candidate that looks best while others are still profiled, on a thread of its own: profiles leave a
-/// core idle. What is found does not depend on it.
+/// core idle. The plan that is found does not depend on it.
 class EarlyTrial {
 public:
   EarlyTrial(const Trials &trials, const Space &space) : trials(trials), space(space) {}
