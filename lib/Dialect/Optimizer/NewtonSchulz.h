@@ -7,8 +7,7 @@
 namespace par::muon {
 
 inline constexpr int64_t steps = 5;
-/// The coefficients of x, (x x^T) x and (x x^T)^2 x, as f32 has them: so are the constants of the ops that an update in
-/// f32 becomes.
+/// The factors of x, (x x^T) x and (x x^T)^2 x as f32 has them, like the constants of the ops that an update becomes.
 inline constexpr double first = 3.4445F, second = -4.775F, third = 2.0315F;
 /// The norm that a smaller one counts as.
 inline constexpr double minNorm = 1e-7F;
