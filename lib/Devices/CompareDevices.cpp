@@ -69,6 +69,21 @@ static std::string describe(const onnx::TensorSharding &said) {
   return parts.empty() ? "replicated" : llvm::join(parts, " and ");
 }
 
+/// Both descriptions, with devices if they are alike without.
+static std::pair<std::string, std::string> describe(const onnx::TensorSharding &mine, const onnx::TensorSharding &its) {
+  std::pair<std::string, std::string> texts{describe(mine), describe(its)};
+  if (texts.first != texts.second)
+    return texts;
+  auto devices = [](const onnx::TensorSharding &said) {
+    std::vector<std::string> shards;
+    for (const std::vector<int64_t> &holders : said.holders())
+      shards.push_back(llvm::join(map_range(holders, [](int64_t device) { return std::to_string(device); }), "+"));
+    shards.resize(std::min<size_t>(shards.size(), 8));
+    return " on devices " + llvm::join(shards, ", ");
+  };
+  return {texts.first + devices(mine), texts.second + devices(its)};
+}
+
 static const onnx::NodeDevices *annotationOf(const onnx::Node &node, StringRef configuration) {
   auto found = find_if(node.devices, [&](const auto &each) { return each.configuration == configuration; });
   return found == node.devices.end() ? nullptr : &*found;
@@ -92,6 +107,9 @@ std::vector<std::string> findOtherDevices(const onnx::Model &model, StringRef co
                          ", and the plan has it on stage " + std::to_string(found.stage.value_or(0)) +
                          ": a plan puts a node on the stage of the last cut that it depends on; say pipeline.cuts in a "
                          "plan, and leave the stages out of the model");
+    if (said->stage && step.parted.count(index))
+      findings.push_back(place + "pipeline_stage is " + std::to_string(*said->stage) +
+                         ", and the plan has its ops on several stages; leave its stage out of the model");
     auto reshaped = step.reshaped.find(index);
     for (const onnx::TensorSharding &mine : said->shardings) {
       if (reshaped != step.reshaped.end() && is_contained(model.nodes[index].outputs, mine.tensor) &&
@@ -111,10 +129,11 @@ std::vector<std::string> findOtherDevices(const onnx::Model &model, StringRef co
       for (const onnx::Tensor &tensor : model.initializers)
         if (tensor.name == mine.tensor)
           rank = tensor.dims.size();
-      if (plain(mine, rank.value_or(-1)) != plain(*its, rank.value_or(-1)))
-        findings.push_back(place + "\"" + mine.tensor + "\" is annotated " + describe(mine) +
-                           ", and in the plan it is " + describe(*its) +
-                           "; leave out the key that changes it, or --onnx-sharding");
+      if (plain(mine, rank.value_or(-1)) == plain(*its, rank.value_or(-1)))
+        continue;
+      auto [here, there] = describe(mine, *its);
+      findings.push_back(place + "\"" + mine.tensor + "\" is annotated " + here + ", and in the plan it is " + there +
+                         "; leave out the key that changes it, or --onnx-sharding");
     }
   }
   return findings;

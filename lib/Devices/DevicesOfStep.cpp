@@ -24,50 +24,61 @@ struct TensorPlace {
 /// The shape that the file gives a tensor.
 using FileShapes = llvm::StringMap<std::vector<onnx::Dim>>;
 
+/// Stages and values of nodes, by their paths.
+class StepValues {
+public:
+  StepValues(const Compiled &compiled, ModuleOp after) : compiled(compiled) {
+    readStages();
+    readValues(after);
+  }
+
+  llvm::StringMap<int64_t> stageOf;                     ///< -1: of several
+  llvm::StringMap<RankedTensorType> outputType;         ///< of nodes with one value
+  llvm::StringMap<std::optional<ShardingAttr>> outputs; ///< none: values of one node differ
+
+private:
+  void readStages();
+  void readValues(ModuleOp after);
+  void readFragment(FragmentOp fragment);
+
+  const Compiled &compiled;
+};
+
 class StepReader {
 public:
   StepReader(const Model &model, const Compiled &compiled, ModuleOp after)
       : compiled(compiled), plan(compiled.planned.plan.plan), model(model), graph(model.graph), after(after),
-        before(*compiled.modules.at("annotate")), symbols(after) {}
+        symbols(after), values(compiled, after) {}
 
   StepDevices run();
 
 private:
-  void nameDevices();
-  void readShapes();
-  void readStages();
-  void readValues();
-  void readFragment(FragmentOp fragment);
   void readVariables();
   void readInputs();
   void findFirstStages();
   void annotate(size_t node);
   void annotateOutput(size_t node, onnx::NodeDevices &devices);
   void addSharding(size_t node, StringRef tensor, const TensorPlace &place, onnx::NodeDevices &devices) const;
-  bool isWhole(ArrayRef<StringAttr> axes);
   std::optional<TensorPlace> placeOf(ShardingAttr sharding);
-  bool isOutput(StringRef path, Value value);
 
   const Compiled &compiled;
   const Plan &plan;
   const Model &model;
   const onnx::Model &graph; ///< that of the file: nodes of tied parameters are not in it
-  ModuleOp after, before;
+  ModuleOp after;
   SymbolTable symbols;
   SmallVector<StageOp> stages;
   FileShapes shapes;
-  llvm::StringMap<int64_t> stageOf;                     ///< of nodes, by path; -1: of several
-  std::vector<int64_t> firstStage;                      ///< of nodes: their own stage, or that of their first user
-  llvm::StringMap<RankedTensorType> outputType;         ///< of nodes with one value, by path
-  llvm::StringMap<std::optional<ShardingAttr>> outputs; ///< by path; none: values of one node differ
-  llvm::StringMap<TensorPlace> tensors;                 ///< parameters and inputs
+  StepValues values;
+  std::vector<int64_t> firstStage;      ///< of nodes: their own stage, or that of their first user
+  llvm::StringMap<TensorPlace> tensors; ///< parameters and inputs
   StepDevices result;
 };
 
 } // namespace
 
 /// Refined axes that are whole axes of the plan, all their primes in order.
-bool StepReader::isWhole(ArrayRef<StringAttr> axes) {
+static bool isWhole(const Plan &plan, ArrayRef<StringAttr> axes) {
   for (size_t at = 0; at < axes.size();) {
     size_t before = at;
     for (const std::string &axis : plan.axes()) {
@@ -86,29 +97,11 @@ bool StepReader::isWhole(ArrayRef<StringAttr> axes) {
   return true;
 }
 
-/// Nothing, and counted, if annotations have no word for it.
-std::optional<TensorPlace> StepReader::placeOf(ShardingAttr sharding) {
-  TensorPlace place;
-  if (!sharding.getUnreduced().empty()) {
-    ++result.sums;
-    return std::nullopt;
-  }
-  for (DimShardingAttr dim : sharding.getDims()) {
-    if (!isWhole(dim.getAxes())) {
-      ++result.partAxes;
-      return std::nullopt;
-    }
-    place.axes.push_back(llvm::to_vector(dim.getAxes()));
-    place.blocks.push_back(1);
-  }
-  return place;
-}
-
 /// Coordinates as names, so that the mesh can be read again: `dp=0,tp=1`.
-void StepReader::nameDevices() {
-  result.configuration = {"par", *plan.ranks, {}};
+static onnx::DeviceConfiguration nameDevices(const Plan &plan) {
+  onnx::DeviceConfiguration devices{"par", *plan.ranks, {}};
   if (!plan.pipeline.meshes->empty())
-    return;
+    return devices;
   std::vector<std::string> names(*plan.ranks);
   for (auto [place, rank] : llvm::enumerate(numberRanks(plan.mesh, plan.numberingMesh()))) {
     int64_t inner = *plan.ranks;
@@ -119,10 +112,12 @@ void StepReader::nameDevices() {
     }
   }
   if (*plan.ranks > 1)
-    result.configuration.names = std::move(names);
+    devices.names = std::move(names);
+  return devices;
 }
 
-void StepReader::readShapes() {
+static FileShapes readShapes(const onnx::Model &graph) {
+  FileShapes shapes;
   for (const auto *list : {&graph.valueInfo, &graph.outputs, &graph.initialized, &graph.inputs})
     for (const onnx::ValueInfo &value : *list)
       if (value.isTensor && value.hasShape)
@@ -133,10 +128,11 @@ void StepReader::readShapes() {
       dims.push_back({size, ""});
     shapes[tensor.name] = std::move(dims);
   }
+  return shapes;
 }
 
 /// Whether a value leaves the node that it comes from.
-bool StepReader::isOutput(StringRef path, Value value) {
+static bool isOutput(StringRef path, Value value) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     std::optional<Provenance> from = getProvenance(user->getLoc());
     return !from || from->path != path || user->hasTrait<OpTrait::IsTerminator>();
@@ -144,8 +140,9 @@ bool StepReader::isOutput(StringRef path, Value value) {
 }
 
 /// Stages of nodes, and the types of their outputs.
-void StepReader::readStages() {
+void StepValues::readStages() {
   llvm::StringSet<> several;
+  ModuleOp before = *compiled.modules.at("annotate");
   StepOp step = *before.getOps<StepOp>().begin();
   for (Operation &op : step.getBlock()) {
     std::optional<Provenance> from = getProvenance(op.getLoc());
@@ -176,7 +173,7 @@ static bool isPartOf(ArrayRef<int64_t> part, ArrayRef<int64_t> whole, int64_t ro
          });
 }
 
-void StepReader::readFragment(FragmentOp fragment) {
+void StepValues::readFragment(FragmentOp fragment) {
   for (Operation &op : fragment.getBlock()) {
     std::optional<Provenance> from = getProvenance(op.getLoc());
     auto type = from ? outputType.find(from->path) : outputType.end();
@@ -186,7 +183,7 @@ void StepReader::readFragment(FragmentOp fragment) {
       auto mine = cast<RankedTensorType>(value.getType());
       ShardingAttr sharding = getSharding(value);
       if (!sharding || !isOutput(from->path, value) ||
-          !isPartOf(mine.getShape(), type->second.getShape(), **plan.batch.microbatches))
+          !isPartOf(mine.getShape(), type->second.getShape(), **compiled.planned.plan.plan.batch.microbatches))
         continue;
       auto [known, isNew] = outputs.try_emplace(from->path, sharding);
       if (!isNew && known->second && *known->second != sharding)
@@ -195,12 +192,30 @@ void StepReader::readFragment(FragmentOp fragment) {
   }
 }
 
-void StepReader::readValues() {
+void StepValues::readValues(ModuleOp after) {
   std::string prefix = (compiled.planned.entry() + ".").str();
   for (FragmentOp fragment : after.getOps<FragmentOp>())
     if (fragment.getSymName().starts_with(prefix) &&
         (fragment.getKind() == FragmentKind::forward || fragment.getKind() == FragmentKind::before))
       readFragment(fragment);
+}
+
+/// Nothing, and counted, if annotations have no word for it.
+std::optional<TensorPlace> StepReader::placeOf(ShardingAttr sharding) {
+  TensorPlace place;
+  if (!sharding.getUnreduced().empty()) {
+    ++result.sums;
+    return std::nullopt;
+  }
+  for (DimShardingAttr dim : sharding.getDims()) {
+    if (!isWhole(plan, dim.getAxes())) {
+      ++result.partAxes;
+      return std::nullopt;
+    }
+    place.axes.push_back(llvm::to_vector(dim.getAxes()));
+    place.blocks.push_back(1);
+  }
+  return place;
 }
 
 /// Parameters by their initializers' names. Import may have unfolded a dim of the stored shape into parts, each of
@@ -267,12 +282,12 @@ void StepReader::findFirstStages() {
   llvm::StringMap<int64_t> firstUse; // by tensor
   for (size_t index = graph.nodes.size(); index-- > 0;) {
     const onnx::Node &node = graph.nodes[index];
-    auto own = stageOf.find(model.names.nodes[index].name);
+    auto own = values.stageOf.find(model.names.nodes[index].name);
     int64_t stage = int64_t(stages.size());
     for (const std::string &output : node.outputs)
       if (auto use = firstUse.find(output); use != firstUse.end())
         stage = std::min(stage, use->second);
-    if (own != stageOf.end() && own->second >= 0)
+    if (own != values.stageOf.end() && own->second >= 0)
       stage = own->second;
     firstStage[index] = stage < int64_t(stages.size()) ? stage : 0;
     for (const std::string &input : node.inputs) {
@@ -338,8 +353,8 @@ void StepReader::annotateOutput(size_t index, onnx::NodeDevices &devices) {
   const onnx::Node &node = graph.nodes[index];
   const std::string &path = model.names.nodes[index].name;
   SmallVector<StringRef> names(llvm::make_filter_range(node.outputs, [](const auto &name) { return !name.empty(); }));
-  auto type = outputType.find(path);
-  if (names.size() != 1 || type == outputType.end())
+  auto type = values.outputType.find(path);
+  if (names.size() != 1 || type == values.outputType.end())
     return;
   auto shape = shapes.find(names.front());
   if (shape != shapes.end() && !hasShape(type->second, shape->second)) {
@@ -347,8 +362,8 @@ void StepReader::annotateOutput(size_t index, onnx::NodeDevices &devices) {
     result.reshaped[index] = "[" + llvm::join(sizes, ", ") + "]";
     return;
   }
-  auto sharding = outputs.find(path);
-  if (sharding == outputs.end() || !sharding->second)
+  auto sharding = values.outputs.find(path);
+  if (sharding == values.outputs.end() || !sharding->second)
     return;
   std::optional<TensorPlace> place = placeOf(*sharding->second);
   bool isWhole = place && llvm::all_of(place->axes, [](const auto &axes) { return axes.empty(); });
@@ -361,10 +376,10 @@ void StepReader::annotate(size_t index) {
   const onnx::Node &node = graph.nodes[index];
   const std::string &path = model.names.nodes[index].name;
   onnx::NodeDevices devices{result.configuration.name, {}, {}};
-  auto stage = stageOf.find(path);
-  if (stages.size() > 1 && stage != stageOf.end()) {
+  auto stage = values.stageOf.find(path);
+  if (stages.size() > 1 && stage != values.stageOf.end()) {
     if (stage->second < 0) {
-      ++result.parted;
+      result.parted.insert(index);
       return;
     }
     devices.stage = stage->second;
@@ -381,10 +396,8 @@ void StepReader::annotate(size_t index) {
 StepDevices StepReader::run() {
   stages = llvm::to_vector(after.getOps<StageOp>());
   result.nodes.resize(graph.nodes.size());
-  nameDevices();
-  readShapes();
-  readStages();
-  readValues();
+  result.configuration = nameDevices(plan);
+  shapes = readShapes(graph);
   readVariables();
   readInputs();
   findFirstStages();

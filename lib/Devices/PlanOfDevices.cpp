@@ -1,5 +1,5 @@
 // Annotations as the text of a plan: the mesh from the lists of devices, cuts from stages, a rule for each tensor.
-#include "DeviceReader.h"
+#include "PlanParts.h"
 
 #include "par/Devices/Devices.h"
 #include "par/format/Printable.h"
@@ -7,9 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 #include <map>
 #include <set>
@@ -30,15 +28,11 @@ struct Rule {
 
 class Planner {
 public:
-  Planner(const Model &model, DiagnosticSink sink) : model(model), graph(model.graph), sink(sink) {}
+  Planner(const Model &model, DiagnosticSink sink) : model(model), graph(model.graph), refusals{graph, sink} {}
 
   std::optional<DevicePlan> run(StringRef configuration);
 
 private:
-  bool findMesh();
-  bool meshOfLists();
-  bool addBorders(std::set<int64_t> &borders);
-  void nameAxes(ArrayRef<int64_t> borders);
   bool checkUsed();
   bool collectRules();
   std::optional<Rule> ruleOf(const ReadSharding &sharding);
@@ -50,17 +44,15 @@ private:
   bool writeRules();
   bool writeRule(size_t node, const std::string &pattern, const Rule &rule,
                  llvm::function_ref<bool(const PatternMatches &)> isMeant);
-  std::optional<std::string> cutOf(size_t stage);
-  bool findCuts();
   void writeHead();
 
   int64_t rankOf(StringRef tensor) const;
-  bool error(const Twine &message);
-  bool errorAt(size_t node, const Twine &message) { return error(nameOfNode(graph, node) + ": " + message); }
+  bool error(const Twine &message) { return refusals.error(message); }
+  bool errorAt(size_t node, const Twine &message) { return refusals.errorAt(node, message); }
 
   const Model &model;
   const onnx::Model &graph;
-  DiagnosticSink sink;
+  Refusals refusals;
   ReadDevices read;
   DeviceMesh mesh;
   StringMap<Rule> parameters, values; ///< by tensor
@@ -72,7 +64,7 @@ private:
 
 } // namespace
 
-bool Planner::error(const Twine &message) {
+bool Refusals::error(const Twine &message) const {
   CompileDiagnostic finding;
   finding.file = graph.path;
   finding.message = message.str();
@@ -89,82 +81,6 @@ int64_t Planner::rankOf(StringRef tensor) const {
       if (each.name == tensor && each.hasShape)
         return each.shape.size();
   return -1;
-}
-
-/// The places within a group between which some sharding changes.
-bool Planner::addBorders(std::set<int64_t> &borders) {
-  for (const ReadSharding &sharding : read.shardings)
-    for (const ShardOfPlace &shards : shardsOf(sharding, read.groups[sharding.group])) {
-      std::optional<std::vector<int64_t>> found = bordersOf(shards);
-      if (!found)
-        return errorAt(sharding.node, "the list of devices of \"" + Twine(sharding.said->tensor) +
-                                          "\" is of no mesh: shards go over ranks in even steps there");
-      borders.insert(found->begin(), found->end());
-      int64_t last = 1;
-      for (int64_t border : borders) {
-        if (border % last)
-          return errorAt(sharding.node, "the list of devices of \"" + Twine(sharding.said->tensor) +
-                                            "\" parts them in steps of " + Twine(border) + ", others in steps of " +
-                                            Twine(last) + "; the axes of a mesh divide each other");
-        last = border;
-      }
-    }
-  return true;
-}
-
-/// Axes between the borders, the innermost first here; those of the batch are `dp`, others `tp`.
-void Planner::nameAxes(ArrayRef<int64_t> borders) {
-  std::vector<std::pair<int64_t, int64_t>> found; // stride, size
-  for (size_t i = 1; i < borders.size(); ++i)
-    found.push_back({borders[i - 1], borders[i] / borders[i - 1]});
-  auto isOfBatch = [&](int64_t stride) {
-    return any_of(read.shardings, [&](const ReadSharding &sharding) {
-      bool isInput =
-          any_of(graph.inputs, [&](const onnx::ValueInfo &input) { return input.name == sharding.said->tensor; });
-      if (!isInput || sharding.axes.empty() || sharding.axes.front().axis != 0)
-        return false;
-      return shardsOf(sharding, read.groups[sharding.group]).front()[stride] != 0;
-    });
-  };
-  size_t ofBatch = count_if(found, [&](auto &each) { return isOfBatch(each.first); });
-  size_t batch = 0, other = 0;
-  for (auto [stride, size] : reverse(found)) {
-    bool isBatch = isOfBatch(stride);
-    std::string name = isBatch ? "dp" : "tp";
-    if ((isBatch ? ofBatch : found.size() - ofBatch) > 1)
-      name += std::to_string(isBatch ? batch++ : other++);
-    mesh.axes.push_back({name, size});
-  }
-}
-
-/// A mesh of devices that have no names of coordinates.
-bool Planner::meshOfLists() {
-  std::set<int64_t> borders{1, int64_t(read.groups.front().size())};
-  std::optional<GroupStride> stride = strideOf(read.groups);
-  if (!stride)
-    return error("stages of \"" + Twine(read.configuration->name) +
-                 "\" have devices that no axis of a mesh parts; number them stage by stage, or in turn");
-  if (stride->stride < int64_t(read.groups.front().size()))
-    borders.insert(stride->stride);
-  if (!addBorders(borders))
-    return false;
-  nameAxes(to_vector(borders));
-  mesh.members = read.groups;
-  if (read.groups.size() == 1)
-    return true;
-  mesh.pipeline = "pp";
-  int64_t inner = read.groups.front().size();
-  for (mesh.pipelineAt = 0; mesh.pipelineAt < mesh.axes.size() && inner > stride->stride; ++mesh.pipelineAt)
-    inner /= mesh.axes[mesh.pipelineAt].second;
-  return true;
-}
-
-bool Planner::findMesh() {
-  if (std::optional<DeviceMesh> named = meshOfNames(*read.configuration, read.groups)) {
-    mesh = std::move(*named);
-    return true;
-  }
-  return meshOfLists();
 }
 
 /// An axis that shards nothing has ranks that repeat each other, which a plan refuses.
@@ -291,25 +207,6 @@ std::string Planner::textOf(const Rule &rule) const {
   return text + "closed: true}";
 }
 
-/// A pattern in double quotes, in which YAML reads backslashes. A pattern has no quotes.
-static std::string inQuotes(StringRef pattern) {
-  std::string text = "\"";
-  for (char c : pattern)
-    text += c == '\\' ? std::string("\\\\") : std::string(1, c);
-  return text + "\"";
-}
-
-/// Whether a pattern means what it should and nothing else; else why not. Names come from the file, and hold anything.
-static bool means(StringRef pattern, const NameTable &names, llvm::function_ref<bool(const PatternMatches &)> isMeant,
-                  std::string &why) {
-  why = "it holds characters that a plan cannot";
-  if (!json::isUTF8(pattern) || format::printable(pattern.str()) != pattern)
-    return false;
-  why = "it means other names of the model, too";
-  std::optional<NamePattern> parsed = NamePattern::parse(pattern, why);
-  return parsed && isMeant(matchPattern(*parsed, names));
-}
-
 /// Adds a rule whose pattern means one name.
 bool Planner::writeRule(size_t node, const std::string &pattern, const Rule &rule,
                         llvm::function_ref<bool(const PatternMatches &)> isMeant) {
@@ -360,73 +257,6 @@ bool Planner::writeRules() {
   return right;
 }
 
-/// The first node of a stage that inputs flow into: others are where their users are.
-static std::optional<size_t> firstNodeOf(const onnx::Model &graph, const ReadDevices &read, size_t stage) {
-  llvm::StringSet<> active; // tensors
-  for (const onnx::ValueInfo &input : graph.inputs)
-    active.insert(input.name);
-  for (auto [index, node] : enumerate(graph.nodes)) {
-    bool isActive = any_of(node.inputs, [&](const std::string &input) { return active.contains(input); });
-    if (isActive && read.stageOf[index] == stage)
-      return index;
-    for (const std::string &output : node.outputs)
-      if (isActive && !output.empty())
-        active.insert(output);
-  }
-  return std::nullopt;
-}
-
-/// Whether all nodes of a module that say a stage are on this stage or later.
-static bool startsAt(const onnx::Model &graph, const ReadDevices &read, StringRef module, size_t stage) {
-  return all_of(enumerate(graph.nodes), [&](const auto &each) {
-    StringRef path = each.value().modulePath;
-    bool inside = path == module || (path.starts_with(module) && path[module.size()] == '.');
-    return !inside || read.stageOf[each.index()].value_or(stage) >= stage;
-  });
-}
-
-/// The pattern of the module or node that starts a stage: the outermost module with its first node that starts there,
-/// else the node; of these the first one that a pattern can mean.
-std::optional<std::string> Planner::cutOf(size_t stage) {
-  std::optional<size_t> first = firstNodeOf(graph, read, stage);
-  if (!first) {
-    error("stage " + Twine(read.stages[stage]) + " of \"" + read.configuration->name +
-          "\" has no node that an input of the model flows into; a plan's cut names such a node");
-    return std::nullopt;
-  }
-  std::string why;
-  StringRef path = graph.nodes[*first].modulePath;
-  for (size_t dot = path.find('.'); !path.empty(); dot = path.find('.', dot + 1)) {
-    StringRef module = path.take_front(dot);
-    std::string pattern = ("^" + module).str();
-    auto isMeant = [&](const PatternMatches &found) {
-      return found.modules.size() == 1 && model.names.modules[found.modules.front()] == module;
-    };
-    if (startsAt(graph, read, module, stage) && means(pattern, model.names, isMeant, why))
-      return pattern;
-    if (dot == StringRef::npos)
-      break;
-  }
-  std::string pattern = "^" + model.names.nodes[*first].name;
-  auto isMeant = [&](const PatternMatches &found) {
-    return found.modules.empty() && found.nodes.size() == 1 && found.nodes.front() == *first;
-  };
-  if (means(pattern, model.names, isMeant, why))
-    return pattern;
-  errorAt(*first, "a cut of a plan cannot be at \"" + Twine(pattern) + "\": " + why + "; rename it in the model");
-  return std::nullopt;
-}
-
-bool Planner::findCuts() {
-  bool right = true;
-  for (size_t stage = 1; stage < read.groupOf.size(); ++stage)
-    if (std::optional<std::string> cut = cutOf(stage))
-      cuts.push_back(inQuotes(*cut));
-    else
-      right = false;
-  return right;
-}
-
 void Planner::writeHead() {
   head = formatv("# \"{0}\" of {1}, from its multi-device annotations (par-compile --onnx-sharding).\n",
                  format::printable(read.configuration->name), format::printable(graph.path));
@@ -457,9 +287,18 @@ void Planner::writeHead() {
 }
 
 std::optional<DevicePlan> Planner::run(StringRef configuration) {
-  if (!readDevices(model, configuration, sink, read) || !findMesh() || !collectRules() || !checkUsed() ||
-      !writeRules() || !findCuts())
+  if (!readDevices(model, configuration, refusals.sink, read))
     return std::nullopt;
+  std::optional<DeviceMesh> found = findMesh(read, refusals);
+  if (!found)
+    return std::nullopt;
+  mesh = std::move(*found);
+  if (!collectRules() || !checkUsed() || !writeRules())
+    return std::nullopt;
+  std::optional<std::vector<std::string>> starts = findCuts(model, read, refusals);
+  if (!starts)
+    return std::nullopt;
+  cuts = std::move(*starts);
   writeHead();
   return DevicePlan{graph.path + " (" + read.configuration->name + ")",
                     head + (rules.empty() ? "" : "shard:\n" + rules), read.configuration->name};

@@ -139,7 +139,7 @@ int emitOnnx(const CompileOptions &options, const Model &model, const Compiled &
       {step.partAxes, "over a part of an axis of the mesh"},
       {int64_t(step.reshaped.size()), "computed in another shape than the file's"},
       {step.unshaped, "without a shape in the file"},
-      {step.parted, "of nodes whose ops are on several stages"}};
+      {int64_t(step.parted.size()), "of nodes whose ops are on several stages"}};
   for (auto [number, what] : left)
     if (number)
       out << "  left out " << number << " " << what << "\n";

@@ -1,7 +1,6 @@
 // The rules of multi-device annotations, from the comments of onnx.proto and ONNX's page "MultiDevice". Each rule is
 // one sentence at its place; what only a backend can know, whether uneven shards are taken, is a note.
-#include "par/Onnx/Model.h"
-#include "par/format/Printable.h"
+#include "CheckSharding.h"
 
 #include <algorithm>
 #include <map>
@@ -9,36 +8,8 @@
 #include <unordered_map>
 
 namespace par::onnx {
-
-std::unordered_map<int64_t, const DeviceGroup *> TensorSharding::groupsByKey() const {
-  std::unordered_map<int64_t, const DeviceGroup *> result;
-  for (const DeviceGroup &group : groups)
-    result.try_emplace(group.key, &group);
-  return result;
-}
-
-std::vector<std::vector<int64_t>> TensorSharding::holders() const {
-  std::vector<std::vector<int64_t>> result;
-  std::unordered_map<int64_t, const DeviceGroup *> byKey = groupsByKey();
-  for (int64_t device : devices) {
-    auto group = byKey.find(device);
-    result.push_back(group != byKey.end() ? group->second->devices : std::vector<int64_t>{device});
-  }
-  return result;
-}
-
 namespace {
 
-constexpr int64_t maxShards = int64_t(1) << 31;
-
-std::string number(int64_t value) { return std::to_string(value); }
-std::string quoted(const std::string &name) { return "\"" + format::printable(name) + "\""; }
-std::string counted(int64_t count, const std::string &word) {
-  return number(count) + " " + word + (count == 1 ? "" : "s");
-}
-
-/// The dims of the tensors that the file gives a shape. Values inside a body or a function are of another scope.
-using Shapes = std::unordered_map<std::string, std::vector<Dim>>;
 
 void addShapes(const std::vector<ValueInfo> &values, Shapes &shapes) {
   for (const ValueInfo &value : values)
@@ -71,22 +42,13 @@ private:
   void checkVersion();
   void checkGraph(const std::vector<Node> &nodes, const Shapes &shapes, const std::string &within);
   void checkNode(const Node &node, const Shapes &shapes);
-  void checkSharding(const Node &node, const TensorSharding &sharding, const Shapes &shapes);
-  void checkDevices(const TensorSharding &sharding);
-  void checkGroups(const TensorSharding &sharding);
-  void checkHolders(const TensorSharding &sharding);
-  void checkAxes(const TensorSharding &sharding, const Shapes &shapes);
-  void checkParts(const ShardedAxis &axis, const Dim *dim);
-  void checkPart(const SimpleSharding &part, const Dim *dim, bool isOnly);
   void checkStages(const std::vector<Node> &nodes, const std::string &within);
 
   void find(const std::string &what) { findings.push_back({place + what, false}); }
-  void note(const std::string &what) { findings.push_back({place + what, true}); }
 
   const Model &model;
   std::vector<DeviceFinding> findings;
-  std::string place;                            ///< begin of every message
-  const DeviceConfiguration *current = nullptr; ///< that of the annotations being checked; null: unknown
+  std::string place; ///< begin of every message
   bool annotated = false;
 };
 
@@ -119,152 +81,6 @@ void DeviceChecker::checkVersion() {
          number(model.irVersion));
 }
 
-void DeviceChecker::checkGroups(const TensorSharding &sharding) {
-  std::set<int64_t> keys, listed(sharding.devices.begin(), sharding.devices.end());
-  for (const DeviceGroup &group : sharding.groups) {
-    std::string name = "group " + number(group.key);
-    if (!keys.insert(group.key).second)
-      find(name + " stands twice in index_to_device_group_map");
-    if (group.devices.empty())
-      find(name + " has no devices");
-    if (!listed.count(group.key))
-      find(name + " holds nothing: it is not in the list of devices");
-    std::set<int64_t> members;
-    for (int64_t device : group.devices)
-      if (!members.insert(device).second)
-        find(name + " has device " + number(device) + " twice");
-  }
-}
-
-/// Every number is a group or a device of the configuration, and no device holds two shards.
-void DeviceChecker::checkHolders(const TensorSharding &sharding) {
-  std::map<int64_t, size_t> shardOf;
-  std::unordered_map<int64_t, const DeviceGroup *> byKey = sharding.groupsByKey();
-  for (size_t shard = 0; shard < sharding.devices.size(); ++shard) {
-    auto found = byKey.find(sharding.devices[shard]);
-    const DeviceGroup *group = found == byKey.end() ? nullptr : found->second;
-    std::vector<int64_t> holders = group ? group->devices : std::vector<int64_t>{sharding.devices[shard]};
-    for (int64_t device : holders) {
-      std::string name = "device " + number(device) + (group ? " of group " + number(group->key) : "");
-      bool isKnown = device >= 0 && (!current || !current->devices || device < *current->devices);
-      if (!isKnown && device < 0 && !group)
-        find(name + " is a group that index_to_device_group_map does not have");
-      else if (!isKnown)
-        find(name + " is none of the " +
-             (current && current->devices ? counted(*current->devices, "device") + " of " + quoted(current->name)
-                                          : "devices, which count from 0"));
-      auto [known, isNew] = shardOf.try_emplace(device, shard);
-      if (!isNew && known->second != shard)
-        find(name + " holds shard " + number(int64_t(known->second)) + " already, shard " + number(int64_t(shard)) +
-             " is another one");
-    }
-  }
-}
-
-/// One entry of the list for every shard.
-void DeviceChecker::checkDevices(const TensorSharding &sharding) {
-  checkGroups(sharding);
-  checkHolders(sharding);
-  int64_t shards = 1;
-  for (const ShardedAxis &axis : sharding.axes)
-    for (const SimpleSharding &part : axis.parts)
-      shards = std::min(maxShards, shards * std::clamp<int64_t>(part.shards.value_or(1), 1, maxShards));
-  int64_t entries = int64_t(sharding.devices.size());
-  if (entries == 0)
-    find("it names no device");
-  else if (shards != 1 && shards != entries) // one shard may be on all devices of the list
-    find("its axes make " + number(shards) + " shards, the list of devices has " +
-         (entries == 1 ? "1 entry" : number(entries) + " entries"));
-}
-
-void DeviceChecker::checkPart(const SimpleSharding &part, const Dim *dim, bool isOnly) {
-  if (!part.shards)
-    find("num_shards is missing");
-  else if (*part.shards < 1)
-    find("num_shards is " + number(*part.shards) + ", at least 1 is expected");
-  if (part.symbol && part.symbol->empty())
-    find("dim_param is empty");
-  if (part.size && *part.size < 1)
-    return find("dim_value is " + number(*part.size) + ", at least 1 is expected");
-  if (isOnly && dim && part.size && dim->size >= 0 && *part.size != dim->size)
-    return find("dim_value is " + number(*part.size) + ", the tensor has " + number(dim->size) + " there");
-  if (isOnly && dim && part.symbol && !part.symbol->empty() && dim->size >= 0)
-    find("dim_param is " + quoted(*part.symbol) + ", the tensor has " + number(dim->size) + " there");
-  int64_t size = part.size ? *part.size : isOnly && dim ? dim->size : -1;
-  if (size < 0 || !part.shards || *part.shards < 1)
-    return;
-  if (*part.shards > size)
-    find(counted(*part.shards, "shard") + " of a dim of " + number(size) + ": some would be empty");
-  else if (size % *part.shards)
-    note(number(size) + " in " + counted(*part.shards, "shard") +
-         " is not even; ONNX leaves it to a backend what the shards are, Par's have " +
-         number((size - 1) / *part.shards + 1) + " each and the last ones less");
-}
-
-/// `dim`: null if the file does not have the tensor's shape.
-void DeviceChecker::checkParts(const ShardedAxis &axis, const Dim *dim) {
-  if (axis.parts.empty())
-    return find("it says no simple_sharding");
-  bool isOnly = axis.parts.size() == 1;
-  bool sized = true, fits = true;
-  int64_t product = 1;
-  for (const SimpleSharding &part : axis.parts) {
-    checkPart(part, dim, isOnly);
-    bool isSized = part.size && *part.size > 0;
-    sized = sized && isSized;
-    fits = fits && !(isSized && __builtin_mul_overflow(product, *part.size, &product));
-  }
-  if (!fits)
-    return find("its parts make a dim beyond 64 bits; dim_value is the size of one part");
-  if (!isOnly && sized && dim && dim->size >= 0 && product != dim->size)
-    find("its parts make a dim of " + number(product) + ", the tensor has " + number(dim->size) + " there");
-}
-
-void DeviceChecker::checkAxes(const TensorSharding &sharding, const Shapes &shapes) {
-  auto shape = shapes.find(sharding.tensor);
-  bool isRanked = shape != shapes.end();
-  int64_t rank = isRanked ? int64_t(shape->second.size()) : 0;
-  std::map<int64_t, int64_t> seen; // by the axis from the first, as it was said
-  std::string outer = place;
-  for (const ShardedAxis &axis : sharding.axes) {
-    place = outer;
-    if (!axis.axis) {
-      find("a sharded_dim has no axis");
-      continue;
-    }
-    int64_t said = *axis.axis, counted = said < 0 && isRanked ? said + rank : said;
-    if (isRanked && (counted < 0 || counted >= rank)) {
-      std::string range =
-          rank == 0 ? ", which has no axis" : ", whose axes are " + number(-rank) + " to " + number(rank - 1);
-      find("axis " + number(said) + " of a tensor of rank " + number(rank) + range);
-      continue;
-    }
-    auto [before, isNew] = seen.try_emplace(counted, said);
-    if (!isNew)
-      find("axis " + number(said) + " is sharded twice" +
-           (before->second != said ? ", also as " + number(before->second) : "") +
-           "; say its parts in one sharded_dim");
-    place = outer + "axis " + number(said) + ": ";
-    checkParts(axis, isRanked ? &shape->second[counted] : nullptr);
-  }
-  place = outer;
-}
-
-void DeviceChecker::checkSharding(const Node &node, const TensorSharding &sharding, const Shapes &shapes) {
-  std::string outer = place;
-  if (sharding.tensor.empty())
-    return find("a sharding_spec has no tensor_name");
-  place += "sharding of " + quoted(sharding.tensor) + ": ";
-  auto has = [&](const std::vector<std::string> &names) {
-    return std::find(names.begin(), names.end(), sharding.tensor) != names.end();
-  };
-  if (!has(node.inputs) && !has(node.outputs))
-    find("it is neither an input nor an output of the node");
-  checkAxes(sharding, shapes);
-  checkDevices(sharding);
-  place = outer;
-}
-
 void DeviceChecker::checkNode(const Node &node, const Shapes &shapes) {
   std::set<std::string> configurations;
   std::string outer = place;
@@ -277,7 +93,7 @@ void DeviceChecker::checkNode(const Node &node, const Shapes &shapes) {
     }
     auto known = std::find_if(model.configurations.begin(), model.configurations.end(),
                               [&](const auto &each) { return each.name == devices.configuration; });
-    current = known == model.configurations.end() ? nullptr : &*known;
+    const DeviceConfiguration *current = known == model.configurations.end() ? nullptr : &*known;
     if (!current)
       find("configuration_id " + quoted(devices.configuration) + " is no configuration of the model");
     if (!configurations.insert(devices.configuration).second)
@@ -289,10 +105,9 @@ void DeviceChecker::checkNode(const Node &node, const Shapes &shapes) {
     for (const TensorSharding &sharding : devices.shardings) {
       if (!sharding.tensor.empty() && !tensors.insert(sharding.tensor).second)
         find("it has two shardings of " + quoted(sharding.tensor));
-      checkSharding(node, sharding, shapes);
+      checkSharding({node, sharding, shapes, current, place}, findings);
     }
   }
-  current = nullptr;
 }
 
 /// Stages go up along values. A node between two that says none passes on the stage before it.

@@ -4,6 +4,7 @@
 #include "par/Compiler/Compiler.h"
 
 #include <map>
+#include <set>
 
 namespace par {
 
@@ -26,8 +27,9 @@ struct StepDevices {
   onnx::DeviceConfiguration configuration;
   std::vector<std::optional<onnx::NodeDevices>> nodes; ///< one a node of the model's graph
   /// Values that are left out: unreduced sums, tensors over a part of an axis, outputs whose shape the file does not
-  /// have, and nodes whose ops are on several stages.
-  int64_t sums = 0, partAxes = 0, unshaped = 0, parted = 0;
+  /// have.
+  int64_t sums = 0, partAxes = 0, unshaped = 0;
+  std::set<size_t> parted;                ///< nodes whose ops are on several stages, which are left out, too
   std::map<size_t, std::string> reshaped; ///< and outputs that the compiler computes in another shape, by node
 };
 
