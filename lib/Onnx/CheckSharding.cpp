@@ -1,3 +1,4 @@
+// Checks one sharding: every axis and its parts, every entry of the list of devices and its group.
 #include "CheckSharding.h"
 
 #include <algorithm>

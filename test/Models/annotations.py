@@ -46,7 +46,8 @@ PLANS = {
     "megatron-sp": lambda model: "use: [megatron-sp]\nmesh: {tp: 2}\n",
 }
 # A refusal names a line of a plan, or a node of the model; or it is of the whole model or configuration.
-PLACES = [re.compile(r"^\S+\.yaml:\d+:\d+: error: \S"), re.compile(r'^\S+\.onnx: error: node (".*"|number \d+, \w+): \S'),
+PLACES = [re.compile(r"^\S+\.yaml:\d+:\d+: error: \S"),
+          re.compile(r'^\S+\.onnx: error: node (".*"|number \d+, \w+): \S'),
           re.compile(r'^\S+\.onnx: error: (stages? |the plan|no sharding of )')]
 
 
@@ -67,7 +68,7 @@ class Model:
         self.write_step()
 
     def write_step(self):
-        """What is trained, by what the model computes itself: sizes, and a loss where it has none."""
+        """The plan of the step: sizes, and a loss where the model has none."""
         said = listed(self.binaries, self.file, "inputs")
         names = re.findall(r"^  (\S+)  ", said.split("\noutputs")[1], re.M) if "\noutputs" in said else []
         symbols = sorted(set(re.findall(r"[\[ ]([A-Za-z]\w*)[,\]]", said)) - {"batch"})
@@ -121,16 +122,18 @@ class Trips:
             return self.refuse(f"{title}: plan", code, said)
         code, said = compile_with(self.binaries, first, "--check-onnx-devices")
         self.claims.equal(f"{title}: ONNX's rules hold", said if code else "all", "all")
-        code, said = compile_with(self.binaries, first, model.step, "--onnx-sharding", "--emit=onnx", "-o", second, "-q")
+        again = ["--onnx-sharding", "--emit=onnx", "-o", second, "-q"]
+        code, said = compile_with(self.binaries, first, model.step, *again)
         if code:
             return self.refuse(f"{title}: annotations", code, said)
         self.compare(title, annotations(first), annotations(second))
 
     def compare(self, title, first, second):
         (devices, *said), (devices_again, *said_again) = first, second
-        differ = [key for mine, its in zip(said, said_again) for key in mine.keys() & its.keys() if mine[key] != its[key]]
+        differ = sorted((key for mine, its in zip(said, said_again) for key in mine.keys() & its.keys()
+                         if mine[key] != its[key]), key=str)
         others = len(said[1].keys() ^ said_again[1].keys())
-        self.claims.equal(f"{title}: shardings, {len(said[1])}, {others} values of one file", sorted(differ, key=str)[:3], [])
+        self.claims.equal(f"{title}: shardings, {len(said[1])}, {others} values of one file", differ[:3], [])
         self.same += self.claims.equal(f"{title}: the devices again", devices == devices_again, True) and not differ
         self.values, self.others = self.values + len(said[1]), self.others + others
 
@@ -151,7 +154,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="par-annotations-") as work:
         trips = Trips(options.bin.resolve(), claims)
         for file in files:
-            if not any(file.name.startswith(name) or file.parent.name == name for name in options.only.split(",")):
+            if not any(name in (file.parent.name, file.name[:len(name)]) for name in options.only.split(",")):
                 continue
             with claims.watch(str(file)):
                 model = Model(trips.binaries, file, pathlib.Path(work))
@@ -162,8 +165,9 @@ def main():
     if options.verbose:
         print("\n".join(trips.refused))
     user = os.times()
-    print(f"{trips.same} plans the same again, {len(trips.refused)} refused at their place; of {trips.values} shardings "
-          f"{trips.others} more or less; {time.monotonic() - begin:.0f} s, {user.children_user:.0f} s of CPU")
+    print(f"{trips.same} plans the same again, {len(trips.refused)} refused at their place; "
+          f"of {trips.values} shardings {trips.others} more or less; "
+          f"{time.monotonic() - begin:.0f} s, {user.children_user:.0f} s of CPU")
     claims.finish()
 
 
