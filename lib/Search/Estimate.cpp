@@ -18,11 +18,26 @@ struct StagePart {
   RankCost cost;
 };
 
+int64_t timeOf(const RankCost &cost) { return cost.forward + cost.backward; }
+
+/// The cost with the layers that are not equal to the others counted as such: a cut may lie between these, too. They
+/// are of the rest as far as that is as much as they would be.
+ModelCost withAllLayers(ModelCost cost, int64_t all) {
+  while (cost.layers > 0 && cost.layers < all) {
+    RankCost rest = cost.rest + cost.layer * -1;
+    if (std::min({rest.forward, rest.backward, rest.params, rest.saved}) < 0)
+      break;
+    cost.rest = rest;
+    ++cost.layers;
+  }
+  return cost;
+}
+
 /// One estimate.
 class Estimator {
 public:
   Estimator(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine)
-      : candidate(candidate), cost(cost), space(space), machine(machine) {}
+      : candidate(candidate), cost(withAllLayers(cost, space.layers)), space(space), machine(machine) {}
 
   Estimate make(std::optional<uint64_t> limit) const;
 
@@ -35,14 +50,12 @@ private:
   int64_t stays(const RankCost &stage) const;
 
   const Candidate &candidate;
-  const ModelCost &cost;
+  const ModelCost cost;
   const Space &space;
   const Machine &machine;
 };
 
 } // namespace
-
-static int64_t timeOf(const RankCost &cost) { return cost.forward + cost.backward; }
 
 /// The last stage has the head, so it takes fewer layers: the fewest by which no other stage is slower.
 RankCost Estimator::slowestStage() const {

@@ -60,3 +60,22 @@ TEST(Estimate, DoesWhatThePlanSaysOfRecomputation) {
   EXPECT_EQ(estimateOf(always, std::nullopt).peak, 200);
   EXPECT_EQ(estimateOf(always, std::nullopt).stepNs, 60 + 20);
 }
+
+/// Two of four layers are equal, and the rest is two layers and a head: a stage has a layer, and the last one the head.
+TEST(Estimate, CutsBetweenLayersThatDiffer) {
+  auto hardware =
+      Hardware::parse("name: x\npeak: {f32: 1000, f64: 500}\nmemory: 100\nlink: 10\nlatency: 7\nlaunch: 3\n", "x.yaml");
+  Machine machine(*hardware);
+  ModelCost cost;
+  cost.layers = 2;
+  cost.layer = {.forward = 100, .backward = 200, .params = 10, .saved = 100};
+  cost.rest = {.forward = 205, .backward = 410, .params = 25, .saved = 200};
+  Candidate candidate{.stages = 4, .schedule = "1f1b", .microbatches = 4};
+  Space space;
+  auto stepOf = [&] { return estimate(candidate, cost, space, machine, std::nullopt).stepNs; };
+  space.layers = 2;
+  int64_t together = stepOf();
+  space.layers = 4;
+  EXPECT_EQ(stepOf(), 7 * 315); // 4 microbatches and 3 stages to fill
+  EXPECT_EQ(together, 7 * 615);
+}
