@@ -239,7 +239,7 @@ static int findFit(const CompileOptions &options, raw_ostream &out, DiagnosticSi
   std::optional<SearchResult> result = search(options, sink, code);
   if (!result)
     return code;
-  for (const CompileDiagnostic &finding : result->best->findings) // those of other plans are not said
+  for (const CompileDiagnostic &finding : result->best->findings) // those of other plans are left out
     sink(finding);
   if (!mayWarn(options, findings, sink))
     return WrongInput;
@@ -273,7 +273,7 @@ static bool writePlan(const SearchResult &result, const std::string &file, Diagn
   std::error_code error;
   raw_fd_ostream out(file, error);
   if (!error) {
-    out << commentReasons(result) << markFound(result, result.best->planned.plan.plan.toText(/*origins=*/true));
+    out << commentReasons(result) << result.best->planned.plan.plan.toText(/*origins=*/true);
     out.close();
     error = out.error();
     out.clear_error();
