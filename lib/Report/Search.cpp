@@ -30,6 +30,9 @@ static std::string percent(int64_t permille) { return formatv("{0:f1}", double(p
 static std::string sentenceOf(const SearchFacts::Reason &reason) {
   if (reason.second.empty())
     return "no other value is possible or fits";
+  // One that was not compiled, since its estimate is no better than what a search tolerates.
+  if (reason.slowerPercent < 0)
+    return formatv("second {0}, estimated {1:f1} % faster", reason.second, -reason.slowerPercent);
   return formatv("second {0}, {1:f1} % slower", reason.second, reason.slowerPercent);
 }
 
@@ -62,6 +65,15 @@ void printReasons(const SearchFacts &facts, raw_ostream &os) {
     os << "  " << reason.key << " = " << reason.value << "; " << sentenceOf(reason) << "\n";
 }
 
+/// Cores of a host that are fewer than its ranks; nothing where each rank has its own.
+static std::optional<int64_t> sharedCores(const SearchResult &result) {
+  if (!result.best)
+    return std::nullopt;
+  const Hardware here = result.best->planned.hardware.onThisHost();
+  int64_t ranks = here.hasHosts() ? std::min(here.ranks, result.space.ranks) : result.space.ranks;
+  return here.cores > 0 && here.cores < ranks ? std::optional(here.cores) : std::nullopt;
+}
+
 void printSearch(const SearchResult &result, raw_ostream &os) {
   os << "search  " << counted(result.candidates, "plan") << " for " << counted(result.space.ranks, "rank") << ": ";
   if (!result.layers.empty())
@@ -76,6 +88,9 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
     os << " (from its layers " << formatTime(best.estimate.stepNs) << ", " << humanBytes(double(best.estimate.peak))
        << ")";
   os << "\n";
+  if (std::optional<int64_t> cores = sharedCores(result))
+    os << "  times of a search are of ranks with cores of their own, whatever this machine has; here "
+       << counted(*cores, "core") << (*cores == 1 ? " is" : " are") << " shared, which \"predicted step\" counts\n";
   if (result.boundNs > 0)
     os << "bound   by their layers' profiles none of these plans takes less than " << formatTime(result.boundNs)
        << " (local work, communication of tensor axes, exchange of gradients): gap " << percentAbove(ns, result.boundNs)

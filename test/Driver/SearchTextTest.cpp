@@ -1,0 +1,19 @@
+#include "par/Report/Search.h"
+
+#include <gtest/gtest.h>
+
+using namespace par;
+
+// Why a key has its value, also where an estimate that was not compiled is better than the plan that was.
+TEST(SearchText, Reasons) {
+  SearchFacts facts;
+  facts.reasons = {{"mesh", "dp 8", "dp 4 x tp 2", 4.1},
+                   {"zero.level", "1", "0", -0.4},
+                   {"offload", "[states]", "", 0}};
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printReasons(facts, os);
+  EXPECT_EQ(os.str(), "  mesh = dp 8; second dp 4 x tp 2, 4.1 % slower\n"
+                      "  zero.level = 1; second 0, estimated 0.4 % faster\n"
+                      "  offload = [states]; no other value is possible or fits\n");
+}
