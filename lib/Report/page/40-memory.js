@@ -43,6 +43,7 @@ class MemoryChart {
     const x = time => this.left + time / this.end * (width - this.left - 4), y = bytes => height - 20 - bytes / top * (height - 28);
     this.drawAxes(context, x, y, top, width);
     this.drawAreas(context, x, y);
+    this.labels = [];
     this.drawLine(context, y, this.role.peak, "bound", "bound " + bytesText(this.role.peak), width);
     if (this.limit && this.limit < top) this.drawLine(context, y, this.limit, "ink", "limit " + bytesText(this.limit), width);
     if (this.other) this.drawLine(context, y, this.other.peak, "faint", "the other's bound " + bytesText(this.other.peak), width);
@@ -100,7 +101,11 @@ class MemoryChart {
     context.lineTo(width, y(bytes));
     context.stroke();
     context.setLineDash([]);
-    context.fillText(text, width - 8 - context.measureText(text).width, y(bytes) - 3);
+    // Lines that are near each other have their texts side by side.
+    const base = y(bytes) - 3, others = this.labels.filter(label => Math.abs(label.base - base) < 14);
+    const left = Math.min(width + 4, ...others.map(label => label.left)) - 12 - context.measureText(text).width;
+    this.labels.push({base, left});
+    context.fillText(text, left, base);
   }
 }
 
