@@ -98,17 +98,18 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
 
 // A listener with another secret may be a stranger: its refusal is not believed and does not end the rank, and a name
 // may become known. The reason is reported early, since a rank with a wrong PAR_TOKEN or host, or one whose place has
-// another process, would otherwise be silent until the time is up. It is that of the last try: a listener that has gone
-// was the job's end, not a stranger.
+// another process, would otherwise be silent until the time is up. A job that was met is no stranger: once it has ended,
+// nothing is said of who listens there.
 void par::comm::seekServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
                            const std::function<void(const std::string &)> &warn, const std::function<void()> &look,
                            const std::function<bool(Connection, const std::string &, uint16_t)> &enters) {
   int64_t deadline = now() + int64_t(timeout * 1e9), since = 0;
   std::string reason, before;
-  bool warned = false, taken = false;
+  bool warned = false, met = false, taken = false;
   do {
-    reason.clear();
     taken = false;
+    if (met)
+      reason.clear();
     for (uint16_t port : portsOf(place)) {
       Connection connection(join.attempts ? connectAgainTo(place.host, port, connectTime)
                                           : connectTo(place.host, port, connectTime));
@@ -119,13 +120,14 @@ void par::comm::seekServer(const LaunchEnvironment &place, const std::string &to
       std::string key;
       Knock answer = knock(connection, token, place.job, port, knockTime, key);
       if (answer != Knock::admitted) {
-        reason = reasonOf(answer);
+        if (!met)
+          reason = reasonOf(answer);
         continue;
       }
       if (enters(std::move(connection), key, port))
         return;
       // One of an earlier attempt is told to come again while that ends.
-      if (taken = join.attempts == 0; taken)
+      if (met = taken = join.attempts == 0; taken)
         reason = say(Sentence::seatTaken, join.rank);
     }
     if (!isKnown(place.host))
