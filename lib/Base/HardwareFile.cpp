@@ -321,7 +321,7 @@ static llvm::Error checkFigures(const Hardware &hardware) {
 static llvm::Error checkIsa(StringRef isa) {
   constexpr size_t maxLetters = 64;
   auto isOfName = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-' || c == '.'; };
-  if (isa.size() <= maxLetters && llvm::all_of(isa, isOfName))
+  if (isa.size() <= maxLetters && llvm::all_of(isa, isOfName) && isa != "all" && isa != "native")
     return llvm::Error::success();
   return hardwareError("isa is no name of up to 64 letters, digits, '_', '-' or '.'; write one as sm_80");
 }

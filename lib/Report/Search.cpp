@@ -149,7 +149,10 @@ std::string markFound(const SearchResult &result, StringRef plan) {
     std::string key = line.trim().split(':').first.str();
     above.emplace_back(indent, above.empty() ? key : above.back().second + "." + key);
     StringRef path = above.back().second, rest = line;
-    bool isFound = any_of(settings, [&](StringRef setting) { return isWithin(path, setting.split('=').first); });
+    bool isFound = any_of(settings, [&](StringRef setting) {
+      StringRef key = setting.split('=').first;
+      return isWithin(path, key) && (key != "pipeline.stages" || result.space.stages == 0); // else the user's
+    });
     if (!isFound || !rest.consume_back("# --set")) {
       text += (line + "\n").str();
       continue;

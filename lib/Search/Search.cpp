@@ -164,6 +164,7 @@ void Search::playBest() {
     if (beside)
       note(*beside, other.get());
   }
+  early.stop();
   sortBySteps(played);
   if (!played.empty())
     llvm::append_range(played, finalists.untried());
@@ -208,7 +209,7 @@ void Search::placeAxes() {
   std::optional<int64_t> ns = playInOrder(*out.best, order);
   if (!ns || *ns >= other.played->stepNs)
     return;
-  other.played = take(play(other.candidate), out.plans.size());
+  other.played = take(play(other.candidate), SIZE_MAX); // of equal ones the order that was found stays
   if (!other.played || !other.played->fits || other.played->stepNs >= out.plans.front().played->stepNs)
     return;
   if (const std::optional<ModelCost> &cost = profiler.costOf(other.candidate)) {

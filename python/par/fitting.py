@@ -150,7 +150,7 @@ def _length(batches: Any) -> int:
     """The number of batches of a pass; 0 where it is not known, as of a DataLoader over an iterable data set."""
     try:
         return len(batches)
-    except TypeError:
+    except (TypeError, NotImplementedError, RuntimeError, ValueError):
         return 0
 
 
@@ -193,12 +193,8 @@ class _Ahead:
 
     def peek(self) -> Any:
         """The next batch if it has been fetched; else None. Nothing waits for it."""
-        if not self.seen:
-            try:
-                self.seen.append(self.ready.get_nowait())
-            except queue.Empty:
-                return None
-        value = self.seen[0]
+        with self.ready.mutex:  # it stays there: the thread fetches no more than `prefetch` beside it
+            value = self.seen[0] if self.seen else self.ready.queue[0] if self.ready.queue else None
         return None if value is self.done or isinstance(value, (_Failed, _End)) else value
 
     def close(self) -> None:

@@ -171,6 +171,9 @@ def _load(path, abi_name, wanted, functions):
     if abi != wanted:
         raise Error(f"has ABI {abi}, this package calls {wanted}; use both of one version", code=2, file=str(path))
     for function_name, returns, takes in functions:
-        function = getattr(library, function_name)
+        function = getattr(library, function_name, None)
+        if function is None:
+            raise Error(f"has no {function_name}, which this package calls; use both of one version", code=2,
+                        file=str(path))
         function.restype, function.argtypes = returns, takes
     return library

@@ -147,8 +147,9 @@ def _start(bundle, flags, quiet):
     """Runs par-run to its end, printing its lines as they come; returns them. Its errors are raised."""
     command = [str(find("bin/par-run")), os.fspath(bundle), *flags]
     lines = []
+    plain = {name: value for name, value in os.environ.items() if name != "PAR_COLOR"}  # errors are read below
     with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=plain) as process:
             try:
                 for line in process.stdout:
                     lines.append(line)

@@ -121,6 +121,7 @@ class Job:
         self._turn = threading.Lock()  # of a call that feeds, runs and reads results
         self._shapes: Dict[Tuple[int, ...], Any] = {}
         self._told: Optional[Mapping[str, Fed]] = None  # arrays that the runtime has for the next call
+        self._left = False  # it may have arrays of a call that did not end
         self._folder = save
         self._saved = 0  # the step of the last save there
         handle = self._library.par_open(ctypes.byref(options))
@@ -355,6 +356,7 @@ class Job:
             raise self._busy()
 
     def _feed(self, arrays: Mapping[str, Fed]) -> None:
+        self._told = None  # the runtime forgets them
         for name, one in arrays.items():
             self._check(self._library.par_feed(self._live(), name.encode(), one.address, CODES[one.word],
                                                self._shape(one.shape), len(one.shape)))
@@ -362,7 +364,10 @@ class Job:
     def _run_fed(self, entry: str, arrays: Mapping[str, Fed], following: Optional[Mapping[str, Fed]] = None) -> None:
         handle, library = self._live(), self._library
         told, self._told = self._told, None
+        left, self._left = self._left or not arrays, True
         if arrays is not told:
+            if left:
+                library.par_feed(handle, None, None, 0, None, 0)  # an error, after which all that was fed is forgotten
             self._feed(arrays)
         for name, one in (following or {}).items():
             if library.par_feed_ahead(handle, name.encode(), one.address, CODES[one.word], self._shape(one.shape),
@@ -370,7 +375,7 @@ class Job:
                 following = None  # the next call tells the mistake
                 break
         self._check(library.par_run(handle, entry.encode()))
-        self._told = following or None
+        self._told, self._left = following or None, False
 
     def _check_samples(self, whole: Mapping[str, Fed], rows: Mapping[str, int]) -> None:
         """Refuses arrays whose samples have another shape as they were given, not as parts of a batch."""

@@ -231,6 +231,17 @@ class Session(unittest.TestCase):
             self.assertIn("next is memoryview; give a dict", self.refused(job.train, good, next=good["x"]).message)
             self.assertEqual(job.step, 4)
 
+    def test_calls_between_a_batch_that_was_told_and_its_own(self):
+        good, narrow = self.batch(0), memoryview(array.array("f", [0.5] * 8)).cast("B").cast("f", [2, 4])
+        with par.open(self.bundle) as job:
+            job.train(self.batch(0), next=good)
+            self.refused(job.eval, x=narrow, labels=array.array("q", [0, 0]))
+            job.train(good)
+            job.train(self.batch(1), next=good)
+            self.assertIn('no array for "x"', self.refused(job.train).message)  # nothing is trained with by chance
+            job.train(good)
+            self.assertEqual(job.step, 4)
+
     def test_a_failed_call_forgets_its_arrays(self):
         good = self.batch(0)
         with par.open(self.bundle) as job:

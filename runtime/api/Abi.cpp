@@ -188,8 +188,14 @@ const char *par_facts(ParJob *job) {
 }
 
 int par_feed(ParJob *job, const char *input, const void *data, ParType type, const int64_t *shape, size_t dims) {
-  return guarded(
-      job, [&](Caller &caller) { caller.feeding().feed(required(input, "input"), arrayOf(data, type, shape, dims)); });
+  return guarded(job, [&](Caller &caller) {
+    try {
+      caller.feeding().feed(required(input, "input"), arrayOf(data, type, shape, dims));
+    } catch (...) {
+      caller.feeding().forget();
+      throw;
+    }
+  });
 }
 
 int par_feed_ahead(ParJob *job, const char *input, const void *data, ParType type, const int64_t *shape, size_t dims) {

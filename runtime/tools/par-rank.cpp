@@ -9,15 +9,16 @@
 
 int main(int argc, char **argv) {
   par::format::nameFailedAllocations();
+  par::format::setColors("never"); // the session's process reads what is said here
   try {
     if (auto status = par::format::prepareProcess(); !status)
       throw par::core::Failure("par-rank", status.message());
     return par::api::serve({argv + 1, argv + argc});
   } catch (const par::core::Failure &failure) {
-    std::cerr << par::format::colored(failure.what()) << std::endl;
+    std::cerr << failure.what() << std::endl;
     return failure.exitCode();
   } catch (const std::exception &error) {
-    std::cerr << par::format::colored(par::core::Failure("par-rank", error.what()).what()) << std::endl;
+    std::cerr << par::core::Failure("par-rank", error.what()).what() << std::endl;
     return par::core::exitError;
   }
 }

@@ -240,6 +240,10 @@ TEST_F(ShardingRules, Updates) {
                    "%0, %m, %v = par.adamw %w, %w, %w, %w, %s, %s betas 0.9, 0.999 epsilon 1.0e-8 decay 0.01 "
                    ": tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<f32>, tensor<f32>"),
             "([a], [a], [a], [a], [], []) -> ([a], [a], [a]) {a=6} linear=[]");
+  EXPECT_EQ(ruleOf("%w: tensor<6x4xf32>, %s: tensor<f32>",
+                   "%0, %b = par.muon %w, %w, %w, %s momentum 0.9 decay 0.0 : tensor<6x4xf32>, tensor<6x4xf32>, "
+                   "tensor<6x4xf32>, tensor<f32>"),
+            "([a, b], [a, b], [a, b], []) -> ([a, b], [a, b]) {a=6, b=4} need_replication={a, b} linear=[]");
 }
 
 // Rows are whole everywhere, and each shard of the weight updates its own.

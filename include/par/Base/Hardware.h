@@ -78,8 +78,8 @@ struct Hardware {
   /// The same with the cores of this machine (those that this process may use) for HostCores.
   Hardware onThisHost() const;
 
-  /// Whether `isa` is that of a GPU.
-  bool isGpuIsa() const { return llvm::StringRef(isa).starts_with("sm_"); }
+  /// Whether `isa` is meant for a GPU; that there is such a one is checked where code is made.
+  bool isGpuIsa() const { return llvm::StringRef(isa).starts_with_insensitive("sm"); }
 
   /// Reads the YAML of a hardware file; `where` begins messages.
   static llvm::Expected<Hardware> parse(llvm::StringRef text, llvm::StringRef where);

@@ -32,7 +32,7 @@ struct AdamwStates : OptimizerOpInterface::ExternalModel<AdamwStates, AdamwOp> {
 
 struct LionStates : OptimizerOpInterface::ExternalModel<LionStates, LionOp> {
   static ArrayRef<StringRef> getStates() {
-    static constexpr StringRef states[] = {".m"};
+    static constexpr StringRef states[] = {".lion"}; // of no other optimizer: saves tell them apart by these
     return states;
   }
   static bool countsSteps() { return false; }
@@ -40,7 +40,7 @@ struct LionStates : OptimizerOpInterface::ExternalModel<LionStates, LionOp> {
 
 struct MuonStates : OptimizerOpInterface::ExternalModel<MuonStates, MuonOp> {
   static ArrayRef<StringRef> getStates() {
-    static constexpr StringRef states[] = {".momentum"};
+    static constexpr StringRef states[] = {".muon"};
     return states;
   }
   static bool countsSteps() { return false; }

@@ -7,6 +7,8 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace par {
@@ -27,7 +29,7 @@ public:
   };
   void add(const PlanGroup &group, Own &own);
   /// The settings of a parameter, if it has any.
-  std::optional<TrainOptions::Parameter> settle(const std::string &name, const Own &own);
+  std::optional<TrainOptions::Parameter> settle(const NameTable::Parameter &named, const Own &own);
 
 private:
   const PlanOptimizer &optimizer;
@@ -56,7 +58,16 @@ void GroupSettings::add(const PlanGroup &group, Own &own) {
     own.settings[setting.setting->attribute] = &setting;
 }
 
-std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &name, const Own &own) {
+/// Factor on Muon's rate of a matrix that the file holds transposed: the rate goes by PyTorch's rows and columns.
+static double rateOfTransposed(const NameTable::Parameter &named) {
+  bool isTransposed = named.renamed && !named.transposed.empty() && named.shape.size() == 2;
+  if (!isTransposed || named.shape[0] <= 0 || named.shape[1] <= 0)
+    return 1;
+  return std::sqrt(double(named.shape[1]) / double(named.shape[0]));
+}
+
+std::optional<TrainOptions::Parameter> GroupSettings::settle(const NameTable::Parameter &named, const Own &own) {
+  const std::string &name = named.name;
   TrainOptions::Parameter parameter{name, own.lrScale, own.weightDecay, {}, own.sparse && **own.sparse, {}};
   llvm::StringRef word = own.kind ? **own.kind : *optimizer.kind;
   const OptimizerKind *kind = findOptimizerKind(word);
@@ -71,6 +82,10 @@ std::optional<TrainOptions::Parameter> GroupSettings::settle(const std::string &
     else if (refused.insert(said).second)
       errors.error(said->value.origin, PlanMessage::groupsOption, said->setting->key,
                    ownersOfSetting(said->setting->key), name, word);
+  }
+  if (double factor = word == "muon" ? rateOfTransposed(named) : 1; factor != 1) {
+    parameter.lrScale = own.lrScale.value_or(1) * factor;
+    parameter.weightDecay = parameter.weightDecay.value_or(*optimizer.weightDecay) / factor; // which the rate multiplies
   }
   if (!parameter.lrScale && !parameter.weightDecay && parameter.kind.empty() && !parameter.sparse &&
       parameter.settings.empty())
@@ -166,7 +181,7 @@ TrainOptions trainOptions(const Plan &plan, const NameTable &names, PlanErrors &
   refuseMuon(optimizer, names, own, trained, errors);
   for (size_t i = 0; i < own.size(); ++i)
     if (trained[i])
-      if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i].name, own[i]))
+      if (std::optional<TrainOptions::Parameter> said = groups.settle(names.parameters[i], own[i]))
         options.parameters.push_back(*said);
   return options;
 }

@@ -1,6 +1,8 @@
 // The key train.optimizer.lr.
 #include "PlanBuilder.h"
 
+#include <cmath>
+
 using namespace llvm;
 
 namespace par {
@@ -36,6 +38,10 @@ static void readCycle(const PlanReader &reader, const std::string &path, PlanLea
     reader.errors.error(lr.pctStart.origin, PlanMessage::wrongValue, path + ".pct_start",
                         *lr.threePhase ? "a number from 0 to 0.5 with three_phase" : "a number from 0 to 1",
                         reader.root.at(path + ".pct_start")->text);
+  if (const PlanNode *said = reader.root.at(path + ".div_factor"); said && *lr.divFactor > 0)
+    if (!std::isfinite(static_cast<float>(*lr.peak / *lr.divFactor)))
+      reader.errors.error(said->origin, PlanMessage::wrongValue, path + ".div_factor",
+                          "a number by which the peak is divided within f32", said->text);
 }
 
 PlanLearningRate buildRate(const PlanReader &reader) {

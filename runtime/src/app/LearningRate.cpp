@@ -8,6 +8,8 @@ namespace par::core {
 
 static double rateInCycle(const format::LrSchedule &schedule, double step) {
   double start = 0;
+  if (!schedule.phases.empty())
+    step = std::min(step, schedule.phases.back().end); // then the rate stays
   for (const format::LrPhase &phase : schedule.phases) {
     if (step <= phase.end || &phase == &schedule.phases.back()) {
       double length = phase.end - start, passed = length > 0 ? std::min(1.0, (step - start) / length) : 1;

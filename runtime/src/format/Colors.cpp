@@ -15,7 +15,8 @@ void par::format::setColors(std::string_view when) {
 }
 
 std::string par::format::colored(std::string line) {
-  if (!std::getenv(variable))
+  const char *said = std::getenv(variable);
+  if (!said || std::string_view(said) != "1")
     return line;
   // The first one; a message may quote another.
   for (auto [word, color] : {std::pair<std::string, const char *>("error:", "31"), {"warning:", "35"}}) {

@@ -23,14 +23,14 @@ SmallVector<StringRef> sorted(SmallVector<StringRef> words) {
 /// The update op of a step that trains one parameter, with all settings at their defaults.
 Operation *updateOf(Session &session, OwningOpRef<ModuleOp> &module, StringRef kind) {
   module = session.parse(R"(
-    par.variable @w parameter : tensor<4xf32>
+    par.variable @w parameter : tensor<4x4xf32>
     par.step @train() -> tensor<f32> attributes {outputs = ["loss"]} {
-      %w = par.read @w : tensor<4xf32>
-      %l = par.reduce sum %w dims [0] : tensor<4xf32> to tensor<f32>
+      %w = par.read @w : tensor<4x4xf32>
+      %l = par.reduce sum %w dims [0, 1] : tensor<4x4xf32> to tensor<f32>
       %one = par.constant dense<1.0> : tensor<f32>
       %ct = par.cotangent %l, %one : tensor<f32>
-      %b = par.broadcast_in_dim %ct dims [] : tensor<f32> to tensor<4xf32>
-      %g = par.gradient %b of @w : tensor<4xf32>
+      %b = par.broadcast_in_dim %ct dims [] : tensor<f32> to tensor<4x4xf32>
+      %g = par.gradient %b of @w : tensor<4x4xf32>
       par.return %l : tensor<f32>
     })");
   session.run(*module, [&](OpPassManager &manager) {

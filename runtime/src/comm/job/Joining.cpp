@@ -98,8 +98,8 @@ std::optional<Joined> par::comm::enrol(Connection connection, const Join &join, 
 
 // A listener with another secret may be a stranger: its refusal is not believed and does not end the rank, and a name
 // may become known. The reason is reported early, since a rank with a wrong PAR_TOKEN or host, or one whose place has
-// another process, would otherwise be silent until the time is up. A job that was met is no stranger: once it has ended,
-// nothing is said of who listens there.
+// another process, would otherwise be silent until the time is up. A job that was met is no stranger: once it has
+// ended, nothing is said of who listens there.
 void par::comm::seekServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,
                            const std::function<void(const std::string &)> &warn, const std::function<void()> &look,
                            const std::function<bool(Connection, const std::string &, uint16_t)> &enters) {

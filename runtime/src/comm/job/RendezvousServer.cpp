@@ -206,7 +206,7 @@ Welcome Welcome::read(std::string_view bytes) {
 RendezvousServer::RendezvousServer(std::optional<Listener> listener, RendezvousOptions given, SharedState &sharedState)
     : hosting(std::move(given)), sharedState(sharedState), seats(hosting.seats.value_or(Seats(sharedState.world()))),
       deadline(now() + int64_t(hosting.joinTimeout * 1e9)), members(sharedState.world()), outside(sharedState, seats),
-      spares(hosting.bundle, hosting.holders), leavers(sharedState, hosting.bundle), awaited(world()) {
+      spares(hosting.bundle, hosting.holders), leavers(sharedState, hosting.bundle), ownAttempt(sharedState.attempt.load()), awaited(world()) {
   if (hosting.pass || !hosting.token.empty())
     localChannel.emplace(hosting.token, hosting.key);
   if (listener)
@@ -347,9 +347,6 @@ void RendezvousServer::admit(Peer &peer, const Join &join) {
     return fail(startedWrong || join.world != world() ? 2 : exitRankLost, message);
   }
   members[join.rank] = &peer;
-  // Ranks may have made attempts that this supervisor has not: it was started again, and they are the rest of its job.
-  if (mends(sharedState))
-    sharedState.attempt.store(std::max(sharedState.attempt.load(), join.attempts + 1));
   spares.rankCame();
 }
 
@@ -395,6 +392,12 @@ void RendezvousServer::watchJoining() {
     return over ? void() : spares.fill(outside.missing(seatOf));
   endIfSignalled(sharedState, hosting.bundle);
   std::vector<uint32_t> missing = missingFrom(members);
+  // Ranks may have made attempts that this supervisor has not: it was started again, and they are the rest of its job.
+  uint64_t attempt = ownAttempt;
+  for (const Peer *peer : members)
+    attempt = peer ? std::max(attempt, peer->join->attempts + 1) : attempt;
+  if (mends(sharedState))
+    sharedState.attempt.store(attempt);
   if (auto chosen = seats.choose(cameFrom(members), sharedState.attempt.load() > 1); chosen && !sharedState.aborted())
     return start(*chosen);
   if (!sharedState.aborted() && now() >= deadline)

@@ -146,6 +146,7 @@ private:
   Spares spares;
   bool started = false, moreMayCome = false, over = false;
   Leavers leavers;
+  uint64_t ownAttempt; ///< the next one of this supervisor's
   size_t refusals = 0, awaited;
 };
 
