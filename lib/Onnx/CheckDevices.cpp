@@ -10,7 +10,6 @@
 namespace par::onnx {
 namespace {
 
-
 void addShapes(const std::vector<ValueInfo> &values, Shapes &shapes) {
   for (const ValueInfo &value : values)
     if (value.isTensor && value.hasShape)

@@ -245,9 +245,8 @@ int par_get(ParJob *job, const char *name, double *value) {
 }
 
 int par_read(ParJob *job, const char *tensor, void *to, size_t bytes) {
-  return guarded(job, [&](Caller &caller) {
-    caller.read(required(tensor, "tensor"), {static_cast<std::byte *>(to), bytes});
-  });
+  return guarded(
+      job, [&](Caller &caller) { caller.read(required(tensor, "tensor"), {static_cast<std::byte *>(to), bytes}); });
 }
 
 int par_write(ParJob *job, const char *tensor, const void *from, ParType type, const int64_t *shape, size_t dims) {

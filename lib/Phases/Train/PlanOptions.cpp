@@ -85,7 +85,8 @@ std::optional<TrainOptions::Parameter> GroupSettings::settle(const NameTable::Pa
   }
   if (double factor = word == "muon" ? rateOfTransposed(named) : 1; factor != 1) {
     parameter.lrScale = own.lrScale.value_or(1) * factor;
-    parameter.weightDecay = parameter.weightDecay.value_or(*optimizer.weightDecay) / factor; // which the rate multiplies
+    parameter.weightDecay =
+        parameter.weightDecay.value_or(*optimizer.weightDecay) / factor; // which the rate multiplies
   }
   if (!parameter.lrScale && !parameter.weightDecay && parameter.kind.empty() && !parameter.sparse &&
       parameter.settings.empty())

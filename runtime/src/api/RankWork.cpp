@@ -16,8 +16,8 @@ RankWork::RankWork(core::Job &job, comm::Control &control, const Exchange &excha
     : job(job), control(control), manifest(job.bundle.manifest), exchange(exchange),
       session(job.bundle, job.name, control, core::deviceNamed(job.device()), core::sessionOptions(job)),
       progress(job, control, printed), trace(job, control.rank() == 0), saves(job, session, progress),
-      steps(job, session, progress, trace, saves, position), batches{ArrivingBatch(manifest, exchange),
-                                                                     ArrivingBatch(manifest, exchange)},
+      steps(job, session, progress, trace, saves, position),
+      batches{ArrivingBatch(manifest, exchange), ArrivingBatch(manifest, exchange)},
       order(rowsOfCall(manifest), false, 0), folders(session),
       parts(exchange, control, job.alone && control.world() > 1) {
   job.listener = [this](const std::string &line) { events.push_back(line); };

@@ -400,6 +400,9 @@ TEST(LearningRate, followsItsSchedule) {
   EXPECT_DOUBLE_EQ(core::learningRate(cycle, 99), 0.1);
   cycle.isLinear = true;
   EXPECT_DOUBLE_EQ(core::learningRate(cycle, 4), 0.7);
+  cycle.phases = {{8, 0.2, 1.0}, {8, 1.0, 0.1}}; // pct_start: 1
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 8), 1.0);
+  EXPECT_DOUBLE_EQ(core::learningRate(cycle, 99), 1.0);
 }
 
 // The model with the trained weights: all other bytes are the compiled one's.

@@ -141,8 +141,8 @@ void par::comm::seekServer(const LaunchEnvironment &place, const std::string &to
     look();
     usleep(join.attempts ? againTime : pauseTime);
   } while (now() < deadline);
-  throw LaunchError(exitRankLost, say(taken ? Sentence::noPlace : Sentence::noHost, join.rank, place.host, place.port,
-                                      reason));
+  throw LaunchError(exitRankLost,
+                    say(taken ? Sentence::noPlace : Sentence::noHost, join.rank, place.host, place.port, reason));
 }
 
 Joined par::comm::joinServer(const LaunchEnvironment &place, const std::string &token, const Join &join, double timeout,

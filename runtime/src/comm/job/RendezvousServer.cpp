@@ -124,6 +124,13 @@ std::vector<uint32_t> missingFrom(const std::vector<Peer *> &members) {
   return missing;
 }
 
+/// Ranks may have made attempts that this supervisor has not: it was started again, and they are the rest of its job.
+uint64_t nextAttempt(const std::vector<Peer *> &members, uint64_t own) {
+  for (const Peer *peer : members)
+    own = peer ? std::max(own, peer->join->attempts + 1) : own;
+  return own;
+}
+
 HostMap hostsOf(const std::vector<Peer *> &members) {
   std::vector<std::pair<std::string, std::string>> places;
   for (const Peer *peer : members)
@@ -206,7 +213,8 @@ Welcome Welcome::read(std::string_view bytes) {
 RendezvousServer::RendezvousServer(std::optional<Listener> listener, RendezvousOptions given, SharedState &sharedState)
     : hosting(std::move(given)), sharedState(sharedState), seats(hosting.seats.value_or(Seats(sharedState.world()))),
       deadline(now() + int64_t(hosting.joinTimeout * 1e9)), members(sharedState.world()), outside(sharedState, seats),
-      spares(hosting.bundle, hosting.holders), leavers(sharedState, hosting.bundle), ownAttempt(sharedState.attempt.load()), awaited(world()) {
+      spares(hosting.bundle, hosting.holders), leavers(sharedState, hosting.bundle),
+      ownAttempt(sharedState.attempt.load()), awaited(world()) {
   if (hosting.pass || !hosting.token.empty())
     localChannel.emplace(hosting.token, hosting.key);
   if (listener)
@@ -392,12 +400,8 @@ void RendezvousServer::watchJoining() {
     return over ? void() : spares.fill(outside.missing(seatOf));
   endIfSignalled(sharedState, hosting.bundle);
   std::vector<uint32_t> missing = missingFrom(members);
-  // Ranks may have made attempts that this supervisor has not: it was started again, and they are the rest of its job.
-  uint64_t attempt = ownAttempt;
-  for (const Peer *peer : members)
-    attempt = peer ? std::max(attempt, peer->join->attempts + 1) : attempt;
   if (mends(sharedState))
-    sharedState.attempt.store(attempt);
+    sharedState.attempt.store(nextAttempt(members, ownAttempt));
   if (auto chosen = seats.choose(cameFrom(members), sharedState.attempt.load() > 1); chosen && !sharedState.aborted())
     return start(*chosen);
   if (!sharedState.aborted() && now() >= deadline)
