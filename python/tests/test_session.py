@@ -238,7 +238,7 @@ class Session(unittest.TestCase):
             self.refused(job.eval, x=narrow, labels=array.array("q", [0, 0]))
             job.train(good)
             job.train(self.batch(1), next=good)
-            self.assertIn('no array for "x"', self.refused(job.train).message)  # nothing is trained with by chance
+            self.assertIn('no array for "labels"', self.refused(job.train).message)  # it trains with nothing by chance
             job.train(good)
             self.assertEqual(job.step, 4)
 

@@ -44,6 +44,7 @@ struct MuonStates : OptimizerOpInterface::ExternalModel<MuonStates, MuonOp> {
     return states;
   }
   static bool countsSteps() { return false; }
+  static bool updatesMatrices() { return true; }
 };
 
 } // namespace

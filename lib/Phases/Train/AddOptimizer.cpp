@@ -149,15 +149,21 @@ LogicalResult Updates::update(GradientOp gradient, const UpdateKind &kind) {
   StringRef name = gradient.getVariable();
   auto parameter = module.lookupSymbol<VariableOp>(name);
   Value weight = weights.lookup(name), rate = scaledRate(name);
+  ArrayRef<int64_t> shape = parameter.getTensorType().getShape(), updated = shape;
+  if (TypeAttr stored = parameter.getStoredAttr(); stored && kind.optimizer.updatesMatrices())
+    updated = cast<RankedTensorType>(stored.getValue()).getShape();
+  auto reshaped = [&](Value value, ArrayRef<int64_t> to) { return buildReshape(builder, value.getLoc(), value, to); };
   OperationState state(gradient.getLoc(), kind.optimizer.op);
-  state.addOperands({weight, gradient});
-  state.addTypes(weight.getType());
+  auto add = [&](Value value) { state.addOperands(reshaped(value, updated)); };
+  add(weight);
+  add(gradient);
+  state.addTypes(state.operands[0].getType());
   for (StringRef suffix : kind.optimizer.getStates()) {
     FailureOr<Value> old = readState(parameter, suffix);
     if (failed(old))
       return failure();
-    state.addOperands(*old);
-    state.addTypes(old->getType());
+    add(*old);
+    state.addTypes(state.operands.back().getType());
   }
   if (kind.optimizer.countsSteps())
     state.addOperands(count);
@@ -169,9 +175,9 @@ LogicalResult Updates::update(GradientOp gradient, const UpdateKind &kind) {
   state.addAttribute("weight_decay",
                      builder.getF64FloatAttr(decays.contains(name) ? decays.lookup(name) : options.decay));
   Operation *update = builder.create(state);
-  write(update->getResult(0), name);
+  write(reshaped(update->getResult(0), shape), name);
   for (auto [suffix, result] : llvm::zip(kind.optimizer.getStates(), update->getResults().drop_front()))
-    writeState(result, name + suffix);
+    writeState(reshaped(result, shape), name + suffix);
   return success();
 }
 

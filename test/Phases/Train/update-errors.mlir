@@ -15,7 +15,7 @@
 // RUN: not par-opt %s --par-clip-gradients="value=-2" 2>&1 | FileCheck %s --check-prefix=VALUE
 // RUN: not par-opt %s --par-clip-gradients="clip=1 value=2" 2>&1 | FileCheck %s --check-prefix=BOTH
 
-// KIND: error: 'par.step' op has the optimizer "newton", expected one of adamw, {{.*}}momentum, sgd
+// KIND: error: 'par.step' op has the optimizer "newton", expected one of adamw, {{.*}}momentum, {{.*}}sgd
 // UNKNOWN: error: 'par.step' op has the setting "beta1", which par.sgd does not take
 // TEXT: error: 'par.step' op settings has "beta1", expected name=number
 // SETTING: error: 'par.step' op has a setting for @x, which is no parameter

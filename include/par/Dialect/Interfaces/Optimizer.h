@@ -13,6 +13,7 @@ struct Optimizer {
 
   llvm::ArrayRef<llvm::StringRef> getStates() const { return facts->getStates(); }
   bool countsSteps() const { return facts->countsSteps(); }
+  bool updatesMatrices() const { return facts->updatesMatrices(); }
 };
 
 /// The optimizer that a plan calls `kind`; nothing if there is none. The dialect must be loaded.

@@ -15,7 +15,9 @@ def OptimizerOpInterface : OpInterface<"OptimizerOpInterface"> {
     StaticInterfaceMethod<"The suffix of each state's variable after its parameter's name: `.m`.",
       "::llvm::ArrayRef<::llvm::StringRef>", "getStates">,
     StaticInterfaceMethod<"True if it takes the number of the step, a scalar that counts from 1.", "bool",
-        "countsSteps">
+        "countsSteps">,
+    StaticInterfaceMethod<"True if it updates matrices as users and checkpoints see them, in no shape of the graph.",
+        "bool", "updatesMatrices", (ins), [{}], [{ return false; }]>
   ];
 }
 
