@@ -273,7 +273,7 @@ static bool writePlan(const SearchResult &result, const std::string &file, Diagn
   std::error_code error;
   raw_fd_ostream out(file, error);
   if (!error) {
-    out << commentReasons(result) << result.best->planned.plan.plan.toText(/*origins=*/true);
+    out << commentReasons(result) << markFound(result, result.best->planned.plan.plan.toText(/*origins=*/true));
     out.close();
     error = out.error();
     out.clear_error();

@@ -154,7 +154,7 @@ LogicalResult Updates::update(GradientOp gradient, const UpdateKind &kind) {
     updated = cast<RankedTensorType>(stored.getValue()).getShape();
   auto reshaped = [&](Value value, ArrayRef<int64_t> to) { return buildReshape(builder, value.getLoc(), value, to); };
   OperationState state(gradient.getLoc(), kind.optimizer.op);
-  auto add = [&](Value value) { state.addOperands(reshaped(value, updated)); };
+  auto add = [&](Value value) { state.addOperands(updated == shape ? value : reshaped(value, updated)); };
   add(weight);
   add(gradient);
   state.addTypes(state.operands[0].getType());
