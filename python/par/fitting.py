@@ -175,7 +175,7 @@ class _Ahead:
         self.source = source
         self.ready: "queue.Queue[Any]" = queue.Queue(count)
         self.ended, self.done = threading.Event(), object()
-        self.seen: List[Any] = []  # by peek(), at most one
+        self.is_over = False
         self.thread = threading.Thread(target=self._fetch, name="par-fetch", daemon=True)
         self.thread.start()
 
@@ -183,9 +183,9 @@ class _Ahead:
         return self
 
     def __next__(self) -> Any:
-        value = self.seen.pop() if self.seen else self.ready.get()
+        value = self.done if self.is_over else self.ready.get()
         if value is self.done:
-            self.seen.append(value)
+            self.is_over = True
             raise StopIteration
         if isinstance(value, _Failed):
             raise value.reason
@@ -194,7 +194,7 @@ class _Ahead:
     def peek(self) -> Any:
         """The next batch if it has been fetched; else None. Nothing waits for it."""
         with self.ready.mutex:  # it stays there: the thread fetches no more than `prefetch` beside it
-            value = self.seen[0] if self.seen else self.ready.queue[0] if self.ready.queue else None
+            value = self.ready.queue[0] if self.ready.queue else None
         return None if value is self.done or isinstance(value, (_Failed, _End)) else value
 
     def close(self) -> None:

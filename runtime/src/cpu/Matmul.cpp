@@ -6,6 +6,7 @@
 #include "ZeroRows.h"
 #include "par/format/OutOfMemory.h"
 #include "par/format/SignalsHeld.h"
+#include "par/kernels/DnnEngine.h"
 #include "par/kernels/Sgemm.h"
 #include "par/messages/Failure.h"
 
@@ -108,11 +109,6 @@ private:
   int64_t rows, depth; ///< of a piece
 };
 
-const dnnl::engine &engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
 /// Descriptor of an operand: batch dims (1 where the matrix is repeated), then the matrix as seen by the matmul.
 dnnl::memory::desc descriptor(const Call &call, const std::vector<int64_t> &strides, int64_t rows, int64_t cols,
                               int64_t ld, bool transposed) {
@@ -146,7 +142,7 @@ public:
     biasDims.push_back(call.n);
     bias = dnnl::memory::desc(biasDims, dnnl::memory::data_type::f32, dnnl::memory::dims(biasDims.size(), 1));
     auto operation = withBias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    dnnl::matmul::primitive_desc chosen(operation, attributes, engine());
+    dnnl::matmul::primitive_desc chosen(operation, attributes, kernels::engine());
     scratchpad = chosen.scratchpad_desc();
     primitive = dnnl::matmul(chosen);
   }
@@ -154,9 +150,9 @@ public:
   size_t workspaceBytes() const { return scratchpad.get_size(); }
 
   void run(const float *ptrA, const float *ptrB, const float *ptrBias, float *ptrC, void *workspace) const override {
-    dnnl::stream stream(engine());
+    dnnl::stream stream(kernels::engine());
     auto memory = [](const dnnl::memory::desc &desc, const void *ptr) {
-      return dnnl::memory(desc, engine(), const_cast<void *>(ptr));
+      return dnnl::memory(desc, kernels::engine(), const_cast<void *>(ptr));
     };
     std::unordered_map<int, dnnl::memory> arguments{
         {DNNL_ARG_SRC, memory(a, ptrA)}, {DNNL_ARG_WEIGHTS, memory(b, ptrB)}, {DNNL_ARG_DST, memory(c, ptrC)}};

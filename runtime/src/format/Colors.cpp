@@ -18,7 +18,7 @@ std::string par::format::colored(std::string line) {
   const char *said = std::getenv(variable);
   if (!said || std::string_view(said) != "1")
     return line;
-  // The first one; a message may quote another.
+  // The first of the word that is there: a message may quote it again.
   for (auto [word, color] : {std::pair<std::string, const char *>("error:", "31"), {"warning:", "35"}}) {
     size_t at = line.starts_with(word + " ") ? 0 : line.find(": " + word + " ");
     if (at == line.npos)

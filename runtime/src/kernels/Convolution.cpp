@@ -1,10 +1,10 @@
 // Convolutions and their gradients by oneDNN, on plain [N, C, ...] tensors.
 #include "ConvolutionSizes.h"
-#include "DnnEngine.h"
 #include "FilterBlocks.h"
 #include "Scratch.h"
 #include "par/format/SignalsHeld.h"
 #include "par/kernels/Builtins.h"
+#include "par/kernels/DnnEngine.h"
 
 #include <dnnl.hpp>
 #include <map>

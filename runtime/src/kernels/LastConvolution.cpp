@@ -1,11 +1,11 @@
 // Convolutions with channels last by oneDNN, with the ops after them as its post-ops.
 #include "LastConvolution.h"
 
-#include "DnnEngine.h"
 #include "Magnitude.h"
 #include "NanWatch.h"
 #include "Scratch.h"
 #include "par/format/SignalsHeld.h"
+#include "par/kernels/DnnEngine.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// oneDNN's processor, which the kernels of convolutions share.
+// oneDNN's processor, which convolutions and matmuls share.
 #pragma once
 
 #include <cstddef>
