@@ -54,6 +54,8 @@ ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &
     SafetensorsWriter(part.name(), headers, true);
   control.barrier("results");
   writer = std::make_unique<SafetensorsWriter>(part.name(), headers, false);
+  // Before all have opened it, nobody fails and removes it: the others would say that it is not there.
+  control.barrier("results opened");
 }
 
 void forEachResultPart(const format::Manifest &manifest, const format::Output &output, const ResultPlace &place,

@@ -150,6 +150,8 @@ void exportWeights(Session &session, const std::string &path, uint64_t maxShard,
   control.barrier("export");
   for (size_t f = 0; f < files.size(); ++f) {
     SafetensorsWriter writer(parts[f].name(), files[f].headers(), false, ofTorch);
+    // Before all have opened it, nobody fails and removes it: the others would say that it is not there.
+    control.barrier("export opened");
     for (size_t i = 0; i < files[f].arrays.size(); ++i) {
       const auto &[header, tensor] = files[f].arrays[i];
       const Tensor &held = averages ? averageOf(session.manifest(), *tensor) : *tensor;
@@ -196,6 +198,7 @@ void exportModel(Session &session, const std::string &bundle, const std::string 
   std::map<std::string, FileWriter> writers;
   for (size_t i = 0; i < copies.size(); ++i)
     writers.try_emplace(copies[i].name, parts[i].name());
+  control.barrier("export opened");
   for (const Tensor &tensor : manifest.tensors)
     for (const format::Source &place : isExported(tensor) ? placesOf(tensor) : std::vector<format::Source>()) {
       auto write = [&](uint64_t at, std::span<const std::byte> bytes) {
