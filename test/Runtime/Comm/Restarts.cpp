@@ -72,18 +72,16 @@ TEST(Restarts, StoppedRank) {
   expectMatch(job.errors(), lost(1, "was stopped for 0\\.[0-9] s") + goesOn);
 }
 
-// Ctrl-Z and fg: where all have been stopped, none is lost.
+// Ctrl-Z and fg: where all have been stopped, none is lost. As by a terminal, one signal is for all.
 TEST(Restarts, StoppedTogether) {
-  Job job({"--steps", "100"});
-  job.runs();
-  job.signal(SIGSTOP);
-  for (int rank = 0; rank < 4; ++rank)
-    job.harm(rank, SIGSTOP);
+  std::vector<std::string> command{"/usr/bin/setsid"};
+  for (const std::string &argument : Job::argumentsOf({"--steps", "100"}, "-1"))
+    command.push_back(argument);
+  Process job(command);
+  ASSERT_TRUE(job.sees(amongSteps, 4)) << job.errors();
+  kill(-job.pid(), SIGSTOP);
   sleep(3);
-  job.signal(SIGCONT);
-  usleep(50'000);
-  for (int rank = 0; rank < 4; ++rank)
-    job.harm(rank, SIGCONT);
+  kill(-job.pid(), SIGCONT);
   EXPECT_EQ(job.wait(enough), 0);
   EXPECT_EQ(job.errors(), "");
 }
