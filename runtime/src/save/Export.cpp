@@ -147,10 +147,11 @@ void exportWeights(Session &session, const std::string &path, uint64_t maxShard,
   if (control.rank() == 0)
     for (size_t f = 0; f < files.size(); ++f)
       SafetensorsWriter(parts[f].name(), files[f].headers(), true, ofTorch);
-  control.barrier("export");
   for (size_t f = 0; f < files.size(); ++f) {
+    // Before all have opened it, nobody fails, here or in the file before, and removes it: the others would say that it
+    // is not there.
+    control.barrier("export");
     SafetensorsWriter writer(parts[f].name(), files[f].headers(), false, ofTorch);
-    // Before all have opened it, nobody fails and removes it: the others would say that it is not there.
     control.barrier("export opened");
     for (size_t i = 0; i < files[f].arrays.size(); ++i) {
       const auto &[header, tensor] = files[f].arrays[i];
