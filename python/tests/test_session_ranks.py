@@ -176,14 +176,14 @@ class Ranks(unittest.TestCase):
             test_session.Session.arrays = test_session.read_arrays(test_session.DATA)
             batch = test_session.Session.batch(test_session.Session, 0)
             with par.open({str(self.bundle.path)!r}, save={str(folder)!r}) as job:
-                print("open", flush=True)
+                job.train(batch)
+                print("trains", flush=True)
                 while True:
                     job.train(batch)
         """
         with subprocess.Popen([sys.executable, "-S", "-c", textwrap.dedent(script)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-            process.stdout.readline()
-            time.sleep(0.5)
+            self.assertEqual(process.stdout.readline(), "trains\n")
             os.killpg(process.pid, signal.SIGINT)
             said = process.communicate(timeout=60)[1]
         self.assertIn("KeyboardInterrupt", said)
