@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import trials
-from launches import LAUNCHERS, FOREIGN, MODEL, free_port, make_setting
+from launches import LAUNCHERS, FOREIGN, MODEL, free_port, handles_signals, make_setting
 
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 STATES = ["loading", "meeting", "first", "steps", "saving", "evaluating", "end"]
@@ -28,15 +28,6 @@ ALONE = ["loading", "meeting", "first"]
 WORLD = 4
 # A job of few steps may be over before its signal comes; its duration then bounds the next moment.
 ATTEMPTS = 20
-
-
-def handles_signals(pid):
-    """Whether the process has begun to handle SIGTERM; before that it is not Par's yet."""
-    try:
-        caught = re.search(r"SigCgt:\s*([0-9a-f]+)", open(f"/proc/{pid}/status").read())
-        return caught and int(caught.group(1), 16) >> (signal.SIGTERM - 1) & 1
-    except OSError:
-        return False
 
 
 def children(pid):
