@@ -48,7 +48,8 @@ run_ctest() {
   local status=${PIPESTATUS[0]} total bad
   # "  100 - Runtime.Comm.Restarts.NoneLeft (Failed)"
   sed -nE '/[(](Skipped|Disabled)[)]$/d; s/^[[:space:]]*[0-9]+ - (.*) \(.*\)$/failed: \1/p' "$log" >>"$fallen"
-  keep_said '^ *[0-9]+/[0-9]+ Test +#.*[*][*][*](Failed|Exception|Timeout|Not Run)' '^( +Start +[0-9]+:|[0-9]+% tests passed)'
+  keep_said '^ *[0-9]+/[0-9]+ Test +#.*[*][*][*](Failed|Exception|Timeout|Not Run)' \
+    '^( +Start +[0-9]+:|[0-9]+% tests passed)'
   # ctest ends with "98% tests passed, 2 tests failed out of 100".
   total=$(sed -n 's/^.* tests failed out of \([0-9][0-9]*\)$/\1/p' "$log" | tail -n 1)
   bad=$(sed -n 's/^.* tests passed, \([0-9][0-9]*\) tests failed out of .*/\1/p' "$log" | tail -n 1)

@@ -54,7 +54,7 @@ ResultWriter::ResultWriter(const format::Manifest &manifest, const std::string &
     SafetensorsWriter(part.name(), headers, true);
   control.barrier("results");
   writer = std::make_unique<SafetensorsWriter>(part.name(), headers, false);
-  // Before all have opened it, nobody fails and removes it: the others would say that it is not there.
+  // Before all have opened it, none fails and removes it: the others would say that it is not there.
   control.barrier("results opened");
 }
 

@@ -148,7 +148,7 @@ void exportWeights(Session &session, const std::string &path, uint64_t maxShard,
     for (size_t f = 0; f < files.size(); ++f)
       SafetensorsWriter(parts[f].name(), files[f].headers(), true, ofTorch);
   for (size_t f = 0; f < files.size(); ++f) {
-    // Before all have opened it, nobody fails, here or in the file before, and removes it: the others would say that it
+    // Before all have opened it, none fails, here or in the file before, and removes it: the others would say that it
     // is not there.
     control.barrier("export");
     SafetensorsWriter writer(parts[f].name(), files[f].headers(), false, ofTorch);
