@@ -130,9 +130,12 @@ class Trial:
 
     def trouble(self, name, words, harm=None, steps=100000, **how):
         """Runs until `harm` (or to its end) and prints the first line of each host with one of `words`."""
-        ranks = self.start(FOLDER / "trouble.jsonl", steps, **how)
+        metrics = FOLDER / "trouble.jsonl"
+        metrics.unlink(missing_ok=True)
+        ranks = self.start(metrics, steps, **how)
         if harm:
-            time.sleep(4)
+            while ranks[0].poll() is None and (not metrics.exists() or metrics.stat().st_size == 0):
+                time.sleep(0.02)
             harm(ranks)
         began, outputs, late = time.monotonic(), {"a": "", "b": ""}, False
         for rank, host in zip(ranks, how.get("on", "aabb"), strict=True):
