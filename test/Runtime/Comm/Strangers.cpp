@@ -65,6 +65,12 @@ double processorSeconds(pid_t pid) {
   return double(user + system) / double(sysconf(_SC_CLK_TCK));
 }
 
+/// Whether a process has mapped a file of that name.
+bool maps(pid_t pid, const std::string &name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/maps");
+  return std::string((std::istreambuf_iterator<char>(file)), {}).find(name) != std::string::npos;
+}
+
 /// Connections that say nothing.
 struct Idle {
   Idle(int port, int count) {
@@ -264,7 +270,7 @@ TEST(Strangers, Floods) {
 TEST(Strangers, NoDescriptorsLeft) {
   int port = unusedPort();
   Process first = byHand(0, 2, port, {"--files", "14"});
-  ASSERT_TRUE(listens(port));
+  ASSERT_TRUE(listens(port)) << (first.wait(0), first.errors());
   Idle idle(port, 60);
   expectNoSpinning(first);
   EXPECT_EQ(first.wait(0), -1) << first.errors();
@@ -547,7 +553,7 @@ TEST(Strangers, PeersThatBreakOff) {
   Process third = byHand(1, 2, host.occupied.port, {}, withToken);
   Connection guest = host.guest();
   guest.send({Message::welcome, Welcome{localChannel.name(), "", HostMap::one(2), 0, {0, 1}}.write()});
-  for (int i = 0; i < 50; ++i, usleep(10'000))
+  for (auto begin = Clock::now(); !maps(third.pid(), "par-board") && secondsSince(begin) < enough; usleep(10'000))
     localChannel.serve(files.descriptors(2));
   guest.close();
   EXPECT_EQ(third.wait(10), 4);
