@@ -20,6 +20,7 @@ PLANS = {
     "zero3": ["mesh.dp=4", "zero={level: 3, min_size: 0}", "batch.size=8"],
 }
 STEPS = 3
+PATIENCE = 300  # seconds for what has no time of its own: only ranks that hang take them
 
 
 def sh(*command):
@@ -102,7 +103,7 @@ class Trial:
             file.unlink(missing_ok=True)
         subprocess.run([*self.flags(one, STEPS), "--comm", "inproc"], check=True, env=self.environment("one"),
                        capture_output=True)
-        outputs = [rank.communicate(timeout=60)[0] for rank in self.start(two, STEPS)]
+        outputs = [rank.communicate(timeout=PATIENCE)[0] for rank in self.start(two, STEPS)]
         same = two.exists() and self.losses(one) == self.losses(two)
         if not same or len(self.losses(one)) != STEPS:
             print(self.losses(one), self.losses(two) if two.exists() else "", *outputs, sep="\n")
@@ -113,14 +114,14 @@ class Trial:
         self.compile(plan)
         straight, lost, steps = FOLDER / "straight.jsonl", FOLDER / "lost.jsonl", 60
         for rank in self.start(straight, steps):
-            rank.communicate(timeout=60)
+            rank.communicate(timeout=PATIENCE)
         ranks = self.start(lost, steps, more=["--restart"])
         for number, victim in enumerate(victims):
             while ranks[0].poll() is None and (not lost.exists() or lost.read_bytes().count(b"\n") < 10 * (number + 1)):
                 time.sleep(0.02)
             for pid in pathlib.Path(f"/proc/{ranks[victim].pid}/task/{ranks[victim].pid}/children").read_text().split():
                 os.kill(int(pid), signal.SIGKILL)
-        outputs = [rank.communicate(timeout=60)[0] for rank in ranks]
+        outputs = [rank.communicate(timeout=PATIENCE)[0] for rank in ranks]
         went = len(re.findall(r"goes on after step \d+, [\d.]+ s after the loss", outputs[0]))
         same = lost.exists() and self.losses(straight) == self.losses(lost) and len(self.losses(lost)) == steps
         if not same or went != len(victims):
