@@ -7,6 +7,7 @@ from .errors import Error
 
 BY_DATA = {"GuardOnDataDependentSymNode", "DynamicOutputShapeException", "DataDependentOutputException",
            "PendingUnbackedSymbolNotFound"}
+UNTRACED = ("fake tensor in the exported program constant", "does not require grad and does not have a grad_fn")
 
 
 def as_error(torch, reason):
@@ -27,7 +28,7 @@ def as_error(torch, reason):
                      "topk, gather, where), or from smaller parts")
     if taken := re.search(r"attribute '(\w+)' already exists", str(root)):
         notes.append(f'PyTorch\'s graph has a "{taken[1]}" of its own: call that parameter, buffer or module otherwise')
-    if "fake tensor in the exported program constant" in str(root):
+    if any(text in str(root) for text in UNTRACED):
         notes.append(
             "torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by "
             "operators")

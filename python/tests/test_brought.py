@@ -158,6 +158,26 @@ class Brought(unittest.TestCase):
             error.notes,
         )
 
+    def test_forward_that_differentiates_by_a_parameter(self):
+        import torch
+
+        class Penalty(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Linear(3, 1)
+
+            def forward(self, x):
+                loss = torch.tanh(self.net(x)).sum()
+                (slope,) = torch.autograd.grad(loss, self.net.weight, create_graph=True)
+                return loss + slope.square().sum()
+
+        error = self.refused(Penalty(), x=torch.ones(2, 3))
+        self.assertIn(
+            "torch traces no torch.autograd.grad in forward, nor a tensor that forward gets past it: compute it by "
+            "operators",
+            error.notes,
+        )
+
     def test_scan(self):
         import torch
         from torch._higher_order_ops import scan
