@@ -70,4 +70,4 @@ def names(model: Union[str, os.PathLike[str]], kind: Optional[str] = None) -> st
 def _run(model, plan, out, set, flags, plugins):
     library = compiler()
     with compile_options(model, plan, set, out, flags, plugins) as options:
-        return take(library, library.par_compile(ctypes.byref(options)))
+        return take(library, library.par_compile(ctypes.byref(options)), options.places)

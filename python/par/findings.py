@@ -9,7 +9,8 @@ from .errors import Error
 class Finding:
     """One error or warning of the compiler.
 
-    file: a plan, the model, the bundle, or "--set K=V" for a setting; None where the call itself is wrong.
+    file: a plan, the model, the bundle, "plan: K" for a key of a plan that is a dict, or "--set K=V" for a setting;
+    None where the call itself is wrong.
     line, column: from 1; None where no line is meant. message: one sentence in lower case. shown: the line of the file
     and a caret below the column, "" without one. notes: the other culprit, or the way out.
     """
@@ -27,15 +28,15 @@ class Finding:
                          + [f"  note: {note}" for note in self.notes])
 
 
-def take(library, result):
+def take(library, result, places=None):
     """(text, bundle folder or None, warnings, report or None) of a ParResult, which is freed. Raises par.Error where it
-    failed."""
+    failed. places: names of files in findings, by the compiler's names."""
     try:
         code = library.par_result_code(result)
         text = library.par_result_text(result).decode(errors="replace")
         bundle = _text(library.par_result_bundle(result))
         report = _text(library.par_result_report(result))
-        found = [_copy(library.par_result_finding(result, i).contents)
+        found = [_copy(library.par_result_finding(result, i).contents, places or {})
                  for i in range(library.par_result_finding_count(result))]
     finally:
         library.par_result_free(result)
@@ -51,7 +52,8 @@ def _text(value):
     return None if value is None else value.decode(errors="replace")
 
 
-def _copy(c):
+def _copy(c, places):
     notes = tuple(c.notes[i].decode(errors="replace") for i in range(c.note_count))
-    return Finding(bool(c.warning), _text(c.file), c.line or None, c.column or None, c.message.decode(errors="replace"),
-                   _text(c.shown) or "", notes)
+    file = _text(c.file)
+    return Finding(bool(c.warning), places.get(file, file), c.line or None, c.column or None,
+                   c.message.decode(errors="replace"), _text(c.shown) or "", notes)

@@ -19,7 +19,7 @@ def complete_plan(model: Optional[Union[str, os.PathLike[str]]] = None, plan: An
     """
     library = compiler()
     with compile_options(model, plan, set) as options:
-        return take(library, library.par_complete_plan(ctypes.byref(options)))[0]
+        return take(library, library.par_complete_plan(ctypes.byref(options)), options.places)[0]
 
 
 @contextlib.contextmanager
@@ -33,7 +33,19 @@ def compile_options(model, plan, settings, out=None, flags=0, plugins=()):
     options.plans, options.settings, options.plugins = _strings(files), _strings(said), _strings(plugins)
     options.model = None if model is None else os.fsencode(model)
     options.output = None if out is None else os.fsencode(out)
+    options.places = _places(plan)
     yield options
+
+
+def _places(plan):
+    """Names of the settings that a plan's dicts become: {"--set batch=8": "plan: batch"}."""
+    parts = plan if isinstance(plan, (list, tuple)) else [plan]
+    return {f"--set {setting}": f"plan: {key}" for part in parts if isinstance(part, dict)
+            for key, setting in zip(part, _settings_of(part))}
+
+
+def _settings_of(part):
+    return [f"{_key(key)}={to_yaml(value)}" for key, value in part.items()]
 
 
 def split_plan(plan):
@@ -44,7 +56,7 @@ def split_plan(plan):
     files, settings = [], []
     for part in parts:
         if isinstance(part, dict):
-            settings += [f"{_key(key)}={to_yaml(value)}" for key, value in part.items()]
+            settings += _settings_of(part)
         elif settings:
             raise Error("a plan file stands after a dict; dicts override files, so give them last", code=2)
         elif isinstance(part, (str, os.PathLike)):

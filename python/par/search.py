@@ -98,7 +98,8 @@ def fit(model: Any, *arguments: Any, gpus: str, plan: Any = None, inputs: Any = 
 def _fit(model, plan, set, gpus):
     library = compiler()
     with compile_options(model, plan, set) as options:
-        summary, _, _, report = take(library, library.par_fit(ctypes.byref(options), os.fsencode(gpus)))
+        summary, _, _, report = take(library, library.par_fit(ctypes.byref(options), os.fsencode(gpus)),
+                                     options.places)
     return _found(summary, read_report(report))
 
 

@@ -78,7 +78,8 @@ def _what_if(model, plan, set, changes):
     library = compiler()
     texts = (ctypes.c_char_p * len(changes))(*(change.encode() for change in changes))
     with compile_options(model, plan, set) as options:
-        summary, _, _, text = take(library, library.par_what_if(ctypes.byref(options), texts, len(changes)))
+        summary, _, _, text = take(library, library.par_what_if(ctypes.byref(options), texts, len(changes)),
+                                   options.places)
     report = read_report(text)
     return Change(summary, _side(report["before"]), _side(report["after"]), report)
 

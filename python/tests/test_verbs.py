@@ -178,6 +178,15 @@ class Verbs(unittest.TestCase):
         self.assertEqual((error.file, error.line), ("--set batch=30", None))
         self.assertEqual(error.message, BATCH)
 
+    def test_errors_of_a_dict_name_its_key(self):
+        error = self.refused(par.compile, MLP, {**TRAIN, "batch": 30})
+        self.assertEqual((error.file, error.message), ("plan: batch", BATCH))
+        error = self.refused(par.compile, MLP, [{"train": {"optimizer": "adamv"}}])
+        self.assertEqual(str(error).split(";")[0], 'plan: train: error: train.optimizer takes sgd, momentum, adamw, '
+                         'lion, muon or a mapping, found "adamv"')
+        error = self.refused(par.fit, MLP, gpus="2xcpu", plan={"recompute": "ful"})
+        self.assertEqual(error.file, "plan: recompute")
+
     def test_notes(self):
         error = self.refused(par.compile, MLP, {"shard": {"fc9.weight": {0: "none"}}}, out=self.folder / "none.par")
         self.assertEqual(error.message, 'pattern "fc9.weight" matches no parameter, module or value')
