@@ -34,13 +34,18 @@ def draw(seed, folder):
     return path, dice
 
 
-def step_of(command, settings):
-    """ns, or None where the plan is refused."""
-    words = [word for setting in settings for word in ("--set", setting)]
-    run = subprocess.run([*command, "--check", "--json", *words], capture_output=True, text=True)
+def report_of(command):
+    """None where the plan is refused."""
+    run = subprocess.run([*command, "--json"], capture_output=True, text=True)
     if run.returncode not in (0, 1, 3):
-        raise SystemExit(f"{command} {settings}: exit {run.returncode}\n{run.stderr}")
-    return json.loads(run.stdout)["prediction"]["step_ns"] if run.returncode == 0 else None
+        raise SystemExit(f"{command}: exit {run.returncode}\n{run.stderr}")
+    return json.loads(run.stdout) if run.returncode == 0 else None
+
+
+def step_of(command, settings):
+    """ns, or None where the plan is refused; without machine code, which --check makes."""
+    report = report_of([*command, *(f"--what-if={setting}" for setting in settings)])
+    return report["after"]["prediction"]["step_ns"] if report else None
 
 
 def bound_of(plan):
@@ -90,8 +95,9 @@ def main():
             command = options.command + (["--target", machine] if machine else [])
             ranks = dice.choice([int(n) for n in options.ranks.split(",")])
             written = f"{folder}/found.yaml"
-            found = step_of([*command, "--auto", "-n", str(ranks), f"--write-plan={written}"], [])
-            assert found is not None, f"nothing found for {ranks} ranks by {command}"
+            report = report_of([*command, "--auto", "-n", str(ranks), f"--write-plan={written}", "--check"])
+            assert report is not None, f"nothing found for {ranks} ranks by {command}"
+            found = report["prediction"]["step_ns"]
             steps = [step_of(command, plan) for plan in plans(ranks, options.batch, options.tensors)]
             steps = [step for step in steps if step is not None]
             total += len(steps)
