@@ -22,13 +22,15 @@ public:
     }
     if (boxes.size() <= maxInTable)
       fillTable();
+    divideTime();
   }
 
   /// Places all items in this order; nothing if one would end above the limit.
   std::optional<Packing> place(llvm::ArrayRef<unsigned> order, Fit fit, int64_t limit) {
     Packing packing;
     packing.offsets.assign(boxes.size(), 0);
-    placed.clear();
+    for (std::vector<Placed> &placed : parts)
+      placed.clear();
     for (unsigned item : order) {
       int64_t offset = placeOne(item, fit);
       packing.offsets[item] = offset;
@@ -43,8 +45,9 @@ public:
     const Box &box = boxes[item];
     int64_t cursor = 0, best = -1, bestGap = INT64_MAX;
     const Placed *met[inBlock];
+    const std::vector<Placed> &placed = parts[partOf(box)];
     for (size_t begin = 0; begin < placed.size() && (best < 0 || fit != Fit::Lowest); begin += inBlock) {
-      unsigned count = findConflicts(item, begin, met);
+      unsigned count = findConflicts(placed, item, begin, met);
       for (const Placed *other : llvm::ArrayRef(met, count)) {
         int64_t gap = other->offset - cursor;
         if (gap >= box.size && gap < bestGap) {
@@ -57,13 +60,17 @@ public:
       }
     }
     int64_t offset = best < 0 ? cursor : best;
-    auto at = llvm::partition_point(placed, [&](const Placed &other) { return other.offset < offset; });
-    placed.insert(at, {item, offset});
+    for (size_t first = box.first, last = box.last; first > 0; first /= 2, last /= 2)
+      for (size_t part = first; part <= last; ++part) {
+        auto isLower = [&](const Placed &other) { return other.offset < offset; };
+        parts[part].insert(llvm::partition_point(parts[part], isLower), {item, offset});
+      }
     return offset;
   }
 
   void remove(unsigned item) {
-    llvm::erase_if(placed, [&](const Placed &other) { return other.item == item; });
+    for (std::vector<Placed> &placed : parts)
+      llvm::erase_if(placed, [&](const Placed &other) { return other.item == item; });
   }
 
   int64_t size(unsigned item) const { return boxes[item].size; }
@@ -74,12 +81,40 @@ private:
   struct Box {
     int64_t begin, end; ///< from the first life to the last
     int64_t size;
-    bool simple; ///< a single life
+    bool simple;                ///< a single life
+    size_t first = 1, last = 1; ///< the shortest parts of the time that it lives in
   };
   struct Placed {
     unsigned item;
     int64_t offset;
   };
+
+  /// Divides the time into halves of halves, part 1 being all of it and 2p and 2p + 1 the halves of p, at quantiles of
+  /// the items' begins. Most items of a large problem live in one of the shortest parts, and meet only those that are
+  /// placed there.
+  void divideTime() {
+    constexpr size_t few = 2000, shortest = 16;
+    size_t count = boxes.size() < few ? 1 : shortest;
+    parts.resize(2 * count);
+    std::vector<int64_t> begins, bounds; // of each part but the first: where it begins
+    for (const Box &box : boxes)
+      begins.push_back(box.begin);
+    llvm::sort(begins);
+    for (size_t part = 1; part < count; ++part)
+      bounds.push_back(begins[begins.size() * part / count]);
+    for (Box &box : boxes) {
+      box.first = count + (llvm::upper_bound(bounds, box.begin) - bounds.begin());
+      box.last = count + (llvm::upper_bound(bounds, box.end - 1) - bounds.begin());
+    }
+  }
+
+  /// The shortest part with all of an item's life: what it may meet is placed there, too.
+  static size_t partOf(const Box &box) {
+    size_t first = box.first, last = box.last;
+    for (; first != last; first /= 2)
+      last /= 2;
+    return first;
+  }
 
   /// Finds the pairs of items that are alive together by a sweep over all lives. A slot has one life for each
   /// microbatch that uses it, and placing queries each pair many times.
@@ -115,7 +150,7 @@ private:
 
   /// The items of a block of placed ones that are alive with an item, in their order. Nothing branches on which are: it
   /// cannot be foreseen.
-  unsigned findConflicts(unsigned item, size_t begin, const Placed **met) const {
+  unsigned findConflicts(llvm::ArrayRef<Placed> placed, unsigned item, size_t begin, const Placed **met) const {
     unsigned count = 0;
     size_t end = std::min(begin + inBlock, placed.size());
     if (table.empty()) {
@@ -144,8 +179,8 @@ private:
 
   const PackingProblem &problem;
   std::vector<Box> boxes;
-  std::vector<llvm::BitVector> table; ///< whether two items are alive together; empty: too many
-  std::vector<Placed> placed;         ///< by offset
+  std::vector<llvm::BitVector> table;     ///< whether two items are alive together; empty: too many
+  std::vector<std::vector<Placed>> parts; ///< items that live in each part of the time, by offset
 };
 
 /// The search for a good order of placement, within a fixed amount of work.
