@@ -7,8 +7,8 @@ namespace par {
 /// A group whose best estimate is so many times as long as that of all is not tried.
 static constexpr int64_t maxSpread = 2;
 
-Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup, double doubt)
-    : plans(plans), doubt(doubt), tried(plans.size()), noted(plans.size()) {
+Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup, double doubt, std::optional<uint64_t> limit)
+    : plans(plans), doubt(doubt), tried(plans.size()), noted(plans.size()), limit(limit) {
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string>, size_t> known;
   for (const SearchedPlan &plan : plans) {
     const Candidate &c = plan.candidate;
@@ -17,10 +17,27 @@ Finalists::Finalists(llvm::ArrayRef<SearchedPlan> plans, bool eachGroup, double 
     groupOf.push_back(known.try_emplace(key, known.size()).first->second);
   }
   groups.resize(known.size(), Group{!eachGroup});
+  std::map<std::tuple<std::string, bool, int64_t, bool>, size_t> kin;
+  for (const SearchedPlan &plan : plans) {
+    const Candidate &c = plan.candidate;
+    auto key = std::tuple(c.schedule, c.stages > 1, c.rules(), c.zero == 3);
+    kinOf.push_back(kin.try_emplace(key, kin.size()).first->second);
+  }
+  leanest.resize(kin.size());
 }
 
 double Finalists::expected(size_t index) const {
   return static_cast<double>(plans[index].estimate.stepNs) * groups[groupOf[index]].factor;
+}
+
+bool Finalists::mayMisfit(size_t index) const {
+  bool isSpoiled = groups[groupOf[index]].isSpoiled;
+  if (isSpoiled || !limit || bytes == 0)
+    return isSpoiled;
+  // Less is known of plans that are no kin of a misfit: each further one asks for a quarter more room.
+  double spare = misfitsInRow > 1 ? 1 + static_cast<double>(misfitsInRow - 1) / 4 : 1;
+  double times = leanest[kinOf[index]] > 0 ? leanest[kinOf[index]] : bytes * spare;
+  return static_cast<double>(plans[index].estimate.least) * times > static_cast<double>(*limit);
 }
 
 std::optional<size_t> Finalists::nextGroup() const {
@@ -33,7 +50,7 @@ std::optional<size_t> Finalists::nextGroup() const {
 
 std::optional<size_t> Finalists::nextExpected() const {
   std::optional<size_t> least;
-  auto orderOf = [&](size_t index) { return std::pair(groups[groupOf[index]].isSpoiled, expected(index)); };
+  auto orderOf = [&](size_t index) { return std::pair(mayMisfit(index), expected(index)); };
   for (size_t index = 0; index < plans.size(); ++index)
     if (!tried[index] && (!least || orderOf(index) < orderOf(*least)))
       least = index;
@@ -54,16 +71,28 @@ std::optional<size_t> Finalists::next(bool must) {
   return chosen;
 }
 
-void Finalists::note(size_t index, std::optional<int64_t> ns) {
+void Finalists::note(size_t index, const std::optional<Estimate> &played) {
   noted[index] = true;
-  if (!ns) {
-    groups[groupOf[index]].isSpoiled = true;
+  Group &group = groups[groupOf[index]];
+  const Estimate &estimate = plans[index].estimate;
+  if (!played || !played->fits) {
     ++misfitCount;
-    return;
+    group.isSpoiled |= !played;
   }
-  int64_t estimated = std::max<int64_t>(1, plans[index].estimate.stepNs);
-  groups[groupOf[index]].factor = static_cast<double>(*ns) / static_cast<double>(estimated);
-  best = std::min(best.value_or(INT64_MAX), *ns);
+  if (played && !played->fits) { // so it has recomputed all that it can
+    ++misfitsInRow;
+    auto over = [&](int64_t estimated) {
+      return static_cast<double>(played->peak) / static_cast<double>(std::max<int64_t>(1, estimated));
+    };
+    bytes = std::max(bytes, over(estimate.recomputes ? estimate.least : estimate.peak));
+    leanest[kinOf[index]] = std::max(leanest[kinOf[index]], over(estimate.least));
+  }
+  if (!played || !played->fits)
+    return;
+  misfitsInRow = 0;
+  int64_t estimated = std::max<int64_t>(1, estimate.stepNs);
+  group.factor = static_cast<double>(played->stepNs) / static_cast<double>(estimated);
+  best = std::min(best.value_or(INT64_MAX), played->stepNs);
 }
 
 std::vector<SearchedPlan> Finalists::untried() const {

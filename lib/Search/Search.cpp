@@ -133,11 +133,11 @@ void Search::playBest() {
   constexpr size_t many = 30; // trials that are cheap: estimates of such models are off by a third and more
   bool isTiny = few >= many;
   few *= isTiny ? 2 : 1;
-  Finalists finalists(estimated, /*eachGroup=*/few > options.compiles, /*doubt=*/isTiny ? 1.5 : 1);
+  Finalists finalists(estimated, /*eachGroup=*/few > options.compiles, /*doubt=*/isTiny ? 1.5 : 1, out.limit);
   size_t tried = 0;
   auto next = [&](size_t beside) -> std::optional<size_t> {
     // Estimates of memory may be too low: further candidates take the place of those that do not fit, but not all.
-    bool ends = finalists.misfits() + beside >= 3 * options.compiles;
+    bool ends = finalists.misfits() + beside >= 3 * options.compiles + 3;
     bool must = played.size() + beside < options.compiles && tried < 3 * options.compiles;
     std::optional<size_t> index = !ends && (must || tried < few) ? finalists.next(must) : std::nullopt;
     while (index && estimated[*index].boundNs >= fastest.first) // it cannot be faster than what was played
@@ -148,9 +148,8 @@ void Search::playBest() {
   auto note = [&](size_t index, std::optional<PlayedTrial> trial) {
     SearchedPlan &plan = estimated[index];
     plan.played = take(std::move(trial), index);
-    bool fits = plan.played && plan.played->fits;
-    finalists.note(index, fits ? std::optional(plan.played->stepNs) : std::nullopt);
-    if (fits)
+    finalists.note(index, plan.played);
+    if (plan.played && plan.played->fits)
       played.push_back(plan);
   };
   while (std::optional<size_t> index = next(0)) {
@@ -186,6 +185,8 @@ void Search::offloadStates() {
       least = plan;
     if (plan.played && plan.played->fits)
       out.plans.push_back(plan);
+    if (out.plans.size() == options.compiles)
+      break;
   }
   if (least)
     out.leanest = least;

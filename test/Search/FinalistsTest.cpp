@@ -13,6 +13,19 @@ static SearchedPlan planOf(int64_t data, int64_t zero, int64_t ns) {
   return plan;
 }
 
+static Estimate playedIn(int64_t ns) {
+  Estimate played;
+  played.stepNs = ns;
+  played.fits = true;
+  return played;
+}
+
+static Estimate tooLarge(int64_t peak) {
+  Estimate played;
+  played.peak = peak;
+  return played;
+}
+
 /// The order in which all are tried if each takes so many times its estimate as `factor` has for its dp.
 static std::vector<size_t> orderOf(const std::vector<SearchedPlan> &plans, bool eachGroup,
                                    llvm::function_ref<double(int64_t)> factor, bool must = false) {
@@ -21,7 +34,7 @@ static std::vector<size_t> orderOf(const std::vector<SearchedPlan> &plans, bool 
   while (std::optional<size_t> index = finalists.next(must)) {
     order.push_back(*index);
     const SearchedPlan &plan = plans[*index];
-    finalists.note(*index, static_cast<int64_t>(factor(plan.candidate.data) * double(plan.estimate.stepNs)));
+    finalists.note(*index, playedIn(static_cast<int64_t>(factor(plan.candidate.data) * double(plan.estimate.stepNs))));
   }
   return order;
 }
@@ -54,20 +67,20 @@ TEST(Finalists, DoubtGoesOnWithPlansThatAreExpectedSlower) {
       order.push_back(*index);
       const SearchedPlan &plan = plans[*index];
       double factor = *index == 2 ? 0.5 : plan.candidate.data == 4 ? 1.7 : 1.0;
-      finalists.note(*index, static_cast<int64_t>(factor * double(plan.estimate.stepNs)));
+      finalists.note(*index, playedIn(static_cast<int64_t>(factor * double(plan.estimate.stepNs))));
     }
     EXPECT_EQ(order, doubt > 1 ? (std::vector<size_t>{0, 3, 4, 1, 2}) : (std::vector<size_t>{0, 3}));
   }
 }
 
-TEST(Finalists, AGroupThatDoesNotFitIsTriedLast) {
+TEST(Finalists, AGroupThatDoesNotCompileIsTriedLast) {
   std::vector<SearchedPlan> plans = twoMeshes();
   Finalists finalists(plans, /*eachGroup=*/false);
   EXPECT_EQ(finalists.next(true), 0u);
   finalists.note(0, std::nullopt);
   EXPECT_EQ(finalists.misfits(), 1u);
   EXPECT_EQ(finalists.next(true), 3u); // not 1, which is estimated faster
-  finalists.note(3, 140);
+  finalists.note(3, playedIn(140));
   EXPECT_EQ(finalists.next(true), 4u);
   EXPECT_EQ(finalists.next(true), 1u);                     // nothing else is left
   std::vector<SearchedPlan> untried = finalists.untried(); // 0 was refused, 3 was played
@@ -81,4 +94,51 @@ TEST(Finalists, AGroupFarBehindIsNotTried) {
   EXPECT_EQ(orderOf(plans, true, [](int64_t) { return 1.5; }), (std::vector<size_t>{0}));
   plans[1].estimate.stepNs = 200;
   EXPECT_EQ(orderOf(plans, true, [](int64_t) { return 1.5; }), (std::vector<size_t>{0, 1}));
+}
+
+/// A pipeline's estimate: bytes where nothing is recomputed, and where all is.
+static SearchedPlan stagesOf(const char *schedule, int64_t stages, int64_t ns, int64_t peak, int64_t least) {
+  SearchedPlan plan = planOf(1, 0, ns);
+  plan.candidate.stages = stages;
+  plan.candidate.schedule = schedule;
+  plan.estimate.peak = peak;
+  plan.estimate.least = least;
+  return plan;
+}
+
+TEST(Finalists, AMisfitsScheduleIsTriedLastButForPlansThatNeedLittle) {
+  // Llama 405B on 16,384 ranks: zb-h1 takes 92 where 39 were estimated, and all of zb-h1 were tried, then offloading.
+  std::vector<SearchedPlan> plans{stagesOf("zb-h1", 64, 100, 39, 12), stagesOf("zb-h1", 32, 101, 45, 14),
+                                  stagesOf("zb-h1", 16, 102, 30, 10), stagesOf("1f1b", 64, 103, 39, 12)};
+  Finalists finalists(plans, /*eachGroup=*/false, /*doubt=*/1, /*limit=*/78);
+  EXPECT_EQ(finalists.next(true), 0u);
+  finalists.note(0, tooLarge(92));
+  EXPECT_EQ(finalists.next(true), 2u); // 10 of 12 times 92 are below 78, 14 of 12 times are not
+  finalists.note(2, tooLarge(79));
+  EXPECT_EQ(finalists.next(true), 3u);
+  finalists.note(3, playedIn(110));
+  EXPECT_EQ(finalists.next(true), 1u);
+  EXPECT_EQ(finalists.misfits(), 2u);
+}
+
+TEST(Finalists, EachMisfitInARowAsksForMoreRoom) {
+  // Estimates of four kinds, each too low by a half: the fifth is tried before the fourth, which is faster.
+  std::vector<SearchedPlan> plans{stagesOf("a", 2, 100, 70, 40), stagesOf("b", 2, 101, 70, 40),
+                                  stagesOf("c", 2, 102, 70, 40), stagesOf("d", 2, 103, 70, 40),
+                                  stagesOf("e", 2, 104, 50, 20)};
+  Finalists finalists(plans, /*eachGroup=*/false, /*doubt=*/1, /*limit=*/78);
+  std::vector<size_t> order;
+  for (int64_t trial = 0; trial < 4; ++trial) {
+    order.push_back(*finalists.next(true));
+    finalists.note(order.back(), tooLarge(105));
+  }
+  EXPECT_EQ(order, (std::vector<size_t>{0, 1, 2, 4})); // 40 x 1.5 x 1.25 is below 78, 40 x 1.5 x 1.5 is not
+}
+
+TEST(Finalists, EstimatesAreBelievedWithoutALimit) {
+  std::vector<SearchedPlan> plans{stagesOf("a", 2, 100, 70, 40), stagesOf("b", 2, 101, 70, 40)};
+  Finalists finalists(plans, /*eachGroup=*/false);
+  EXPECT_EQ(finalists.next(true), 0u);
+  finalists.note(0, std::nullopt);
+  EXPECT_EQ(finalists.next(true), 1u);
 }
