@@ -117,7 +117,7 @@ bool Estimator::weightsApart() const {
 
 /// Bytes of a microbatch on a stage. If weight gradients come later, stages far back have as many microbatches as the
 /// first one, of which they keep matmuls' inputs and gradients of their outputs. These are gathered even if forward
-/// keeps only a part of the sequence: of a layer of Llama's on 8 tensor ranks 2.3 times as much, on 4 of them 1.7 times.
+/// keeps only a part of the sequence: of a layer of Llama's on 8 tensor ranks 2.3 times as much, on 4 of them 1.7.
 int64_t Estimator::kept(const RankCost &stage) const {
   return weightsApart() && candidate.sequence ? stage.saved * (candidate.tensor + 6) / 6 : stage.saved;
 }

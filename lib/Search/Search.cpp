@@ -172,12 +172,11 @@ void Search::playBest() {
 
 /// If no plan fits, the states of the leanest candidates leave the device: each use is a copy over the host's link.
 void Search::offloadStates() {
-  constexpr size_t tries = 8;
   std::vector<SearchedPlan> leanest = all;
   llvm::stable_sort(leanest,
                     [](const SearchedPlan &a, const SearchedPlan &b) { return a.known().peak < b.known().peak; });
-  leanest.resize(std::min(leanest.size(), tries));
-  std::optional<SearchedPlan> least; // by its bytes when compiled, which an estimate may be below
+  leanest.resize(std::min<size_t>(leanest.size(), 8)); // each is compiled
+  std::optional<SearchedPlan> least;                   // by its bytes when compiled, which an estimate may be below
   for (SearchedPlan &plan : leanest) {
     plan.candidate.offloads = true;
     plan.played = take(play(plan.candidate), out.plans.size());
