@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -19,8 +20,8 @@ def run(command, term):
     os.close(follower)
     parts, drawn, resized = [b"", b""], 0, False
     while True:
-        ready, _, _ = select.select([leader], [], [], 60)
-        assert ready, "nothing is said for a minute"
+        ready, _, _ = select.select([leader], [], [], 300)
+        assert ready, "nothing is said for five minutes"
         try:
             data = os.read(leader, 65536)
         except OSError:  # the last process that had it open is gone
@@ -30,7 +31,13 @@ def run(command, term):
         drawn += data.count(b"left")
         parts[resized] += data
         if drawn >= 2 and not resized:
+            # Stopped, so that no more is drawn for the old width, however late this process has read.
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            while select.select([leader], [], [], 0)[0]:
+                parts[resized] += os.read(leader, 65536)
             resize(leader, 40)
+            process.send_signal(signal.SIGCONT)
             resized = True
     assert process.wait() == 0, parts
     return [part.decode() for part in parts]
