@@ -138,6 +138,9 @@ class Trial:
             while ranks[0].poll() is None and (not metrics.exists() or metrics.stat().st_size == 0):
                 time.sleep(0.02)
             harm(ranks)
+        began = time.monotonic()
+        while all(rank.poll() is None for rank in ranks) and time.monotonic() - began < PATIENCE:
+            time.sleep(0.02)
         began, outputs, late = time.monotonic(), {"a": "", "b": ""}, False
         for rank, host in zip(ranks, how.get("on", "aabb"), strict=True):
             try:
@@ -150,7 +153,7 @@ class Trial:
             lines = [line.replace(str(LIBRARIES), "LIB").replace(str(FOLDER), "DIR") for line in
                      outputs[host].splitlines() if any(word in line for word in words)]
             print(f"{name}, {host}:", *(sorted(set(lines)) or [outputs[host]]), sep="\n  ")
-        print(f"{name}: all ended within 10 s:", not late, flush=True)
+        print(f"{name}: all ended within 10 s of the first:", not late, flush=True)
 
     def troubles(self):
         error = ["error: "]
