@@ -327,7 +327,7 @@ CaseResult runCaseApart(const std::string &folder, unsigned seconds, bool gradie
 
 const char *const scopeRule = "- inputs and outputs are tensors of f64, f32, f16, bf16, integers of 8 to 64 "
                               "bits with or without a sign, or bool;\n"
-                              "- no operator of quantized numbers;\n"
+                              "- no operator of quantized numbers but DequantizeLinear;\n"
                               "- no operator whose output shape depends on the elements of its inputs: "
                               "Compress, ImageDecoder, NonMaxSuppression,\n"
                               "  NonZero, Unique. Shapes, axes and the like that are inputs are given when "

@@ -378,8 +378,10 @@ void checkHypers(const format::Manifest &manifest, const std::string &place, con
       if (hyper.name != "seed")
         names += ", " + hyper.name;
     }
+    // As a plan names it, which has the other keys of a run in `train`.
+    std::string inPlan = (key == "clip" ? "train." : key == "lr" ? "train.optimizer." : "") + key;
     if (!known)
-      throw Failure::at(place, Message::unknownHyper, key, names, manifest.model.name, format("{}={}", key, value))
+      throw Failure::at(place, Message::unknownHyper, key, names, manifest.model.name, format("{}={}", inPlan, value))
           .exitsWith(exitUsage);
     // A plan with `clip: none` has no such key; 0 would scale every gradient to nothing.
     float least = key == "clip" ? std::numeric_limits<float>::min() : 0;

@@ -98,6 +98,7 @@ StepSummary summarize(const format::Manifest &manifest, const std::vector<std::s
     return found != summary.metrics.end();
   };
   summary.hasLoss = value("loss", summary.loss);
+  summary.loss = std::isnan(summary.loss) ? std::nan("") : summary.loss; // "nan", of whichever sign
   summary.hasGradNorm = value("grad_norm", summary.gradNorm);
   summary.hasLossScale = value("loss_scale", summary.lossScale);
   const format::Tensor *scale = manifest.findTensor("loss_scale");

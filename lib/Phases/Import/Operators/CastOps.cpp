@@ -1,5 +1,7 @@
-// Changes of element type, and identities.
+// Changes of element type, integers that stand for floats, and identities.
 #include "Operands.h"
+
+#include "llvm/Support/raw_ostream.h"
 
 namespace par {
 namespace {
@@ -134,6 +136,107 @@ LogicalResult importBitCast(NodeImporter &importer) {
   return onnx::isUnsigned(to) ? importer.bindUnsigned(bits) : importer.bind(bits);
 }
 
+/// Element types that one input of DequantizeLinear may have; fp8 and 4 bits are no types of the dialect.
+bool isQuantized(NodeImporter &importer, size_t i, RankedTensorType type) {
+  Type element = type.getElementType();
+  return element.isInteger(8) || element.isInteger(16) || (element.isInteger(32) && !importer.isUnsigned(i));
+}
+
+/// u8 of integers without a sign.
+std::string spellElement(Type element, bool isUnsigned = false) {
+  std::string text;
+  llvm::raw_string_ostream(text) << element;
+  if (isUnsigned)
+    text.front() = 'u';
+  return text;
+}
+
+/// Input i as integers with a sign that hold every difference of two of them.
+Term differable(NodeImporter &importer, size_t i, Term x) {
+  bool is32 = x.getType().getElementType().isInteger(32);
+  if (importer.isUnsigned(i))
+    x = x.with(widenUnsigned(importer.builder, importer.loc, x));
+  return x.convert(importer.builder.getIntegerType(is32 ? 64 : 32));
+}
+
+/// One number for each `block` elements of `shape` along `axis`.
+FailureOr<Value> spreadBlocks(NodeImporter &importer, size_t i, Term x, int64_t axis, ArrayRef<int64_t> shape) {
+  int64_t block = importer.node.intAttribute("block_size", 0), size = shape[axis];
+  if (block <= 0)
+    return importer.error() << "input " << i << " is " << x.getType()
+                            << ", expected one number, or a vector along one dim, or a block_size above 0";
+  block = std::min(block, std::max<int64_t>(size, 1));
+  Shape expected(shape), apart(shape);
+  expected[axis] = llvm::divideCeil(size, block);
+  if (x.getShape() != ArrayRef<int64_t>(expected))
+    return importer.error() << "input " << i << " is " << x.getType() << ", expected " << x.getType().clone(expected)
+                            << " for blocks of " << block << " along dim " << axis;
+  apart[axis] = block;
+  apart.insert(apart.begin() + axis, expected[axis]);
+  SmallVector<int64_t> dims = dimRange(0, axis + 1);
+  llvm::append_range(dims, dimRange(axis + 2, int64_t(apart.size())));
+  Shape joined(shape);
+  joined[axis] = expected[axis] * block;
+  Value spread = x.broadcast(dims, apart).reshape(joined);
+  return joined[axis] == size ? spread : importer.slice(spread, axis, 0, size);
+}
+
+/// Input i over all elements of input 0: one number, one for each index along `axis`, or one for each block there.
+FailureOr<Value> spread(NodeImporter &importer, size_t i, Term x, ArrayRef<int64_t> shape) {
+  if (x.getShape().size() <= 1 && countElements(x.getShape()) == 1)
+    return Value(x.reshape({}).broadcast(shape));
+  FailureOr<int64_t> axis = importer.dim("axis", 1, int64_t(shape.size()));
+  if (failed(axis))
+    return failure();
+  if (x.getShape().size() != 1 || importer.node.intAttribute("block_size", 0) != 0)
+    return spreadBlocks(importer, i, x, *axis, shape);
+  if (x.getShape()[0] != shape[*axis])
+    return importer.error() << "input " << i << " has " << x.getShape()[0] << " elements, input 0 has " << shape[*axis]
+                            << " along dim " << *axis;
+  return Value(x.broadcast({*axis}, shape));
+}
+
+/// Differences are exact in integers; they are multiplied in f32 whatever the result's type, which may hold fewer.
+LogicalResult importDequantize(NodeImporter &importer) {
+  FailureOr<Value> input = importer.tensor(0), scale = importer.tensor(1);
+  if (failed(input) || failed(scale))
+    return failure();
+  Term x = termOf(importer, *input), factor = x.with(*scale);
+  Type result = factor.getType().getElementType(), f32 = importer.builder.getF32Type();
+  if (importer.node.intAttribute("output_dtype", 0) != 0) {
+    FailureOr<Type> named = importer.elementType("output_dtype");
+    if (failed(named))
+      return failure();
+    result = *named;
+  }
+  if (!isQuantized(importer, 0, x.getType()) || !isa<FloatType>(factor.getType().getElementType()) ||
+      !isa<FloatType>(result))
+    return importer.error() << "dequantizes " << spellElement(x.getType().getElementType(), importer.isUnsigned(0))
+                            << " by " << spellElement(factor.getType().getElementType()) << " to "
+                            << spellElement(result) << ", expected integers of 8 or 16 bits or i32, and floats";
+  FailureOr<Value> factors = spread(importer, 1, factor.convert(f32), x.getShape());
+  if (failed(factors))
+    return failure();
+  Term number = x;
+  if (importer.has(2)) {
+    FailureOr<Value> zero = importer.tensor(2);
+    if (failed(zero))
+      return failure();
+    Term origin = x.with(*zero);
+    std::string own = spellElement(x.getType().getElementType(), importer.isUnsigned(0));
+    std::string given = spellElement(origin.getType().getElementType(), importer.isUnsigned(2));
+    if (own != given)
+      return importer.error() << "the zero point is of " << given << ", expected " << own << ", as input 0";
+    FailureOr<Value> origins = spread(importer, 2, differable(importer, 2, origin), x.getShape());
+    if (failed(origins))
+      return failure();
+    number = differable(importer, 0, x) - x.with(*origins);
+  } else if (importer.isUnsigned(0)) {
+    number = x.with(widenUnsigned(importer.builder, importer.loc, x));
+  }
+  return importer.bind((number.convert(f32) * x.with(*factors)).convert(result));
+}
+
 /// The same value. For PyTorch's `detach`, which is exported as Identity, it stops the gradient.
 LogicalResult importIdentity(NodeImporter &importer) {
   const GraphValue *value = importer.value(0);
@@ -152,6 +255,7 @@ void addCastImports(ImportTable &table) {
   table["BitCast"] = importBitCast;
   table["Cast"] = importCast;
   table["CastLike"] = importCastLike;
+  table["DequantizeLinear"] = importDequantize;
   table["Identity"] = importIdentity;
 }
 

@@ -231,7 +231,6 @@ constexpr const char *quantized = "works on quantized numbers";
 /// Operators that an ahead-of-time compiler of tensor programs does not support, and why.
 constexpr Note refusals[] = {
     {"ConvInteger", quantized},
-    {"DequantizeLinear", quantized},
     {"DynamicQuantizeLinear", quantized},
     {"ImageDecoder", "decodes files"},
     {"MatMulInteger", quantized},
@@ -261,6 +260,7 @@ constexpr Note limits[] = {
     {"Compress", "a condition known when compiling"},
     {"CumProd", "an axis known when compiling"},
     {"CumSum", "an axis known when compiling"},
+    {"DequantizeLinear", "integers of 8 and 16 bits and i32"},
     {"Det", "matrices of up to 8 rows"},
     {"DFT", "a length and an axis known when compiling"},
     {"Dropout", "drops in training steps only, whatever training_mode says elsewhere"},
