@@ -106,8 +106,8 @@ def main():
         losses, scales = reference(start, data)
         for plan in options.plan or PLANS:
             with claims.watch(plan):
-                bundle = runs.compile(model, PLANS[plan] + f"train: {{loss: mse, optimizer: {{kind: sgd, lr: {LR}}}}}\n",
-                                      "--check-phases")
+                train = f"train: {{loss: mse, optimizer: {{kind: sgd, lr: {LR}}}}}\n"
+                bundle = runs.compile(model, PLANS[plan] + train, "--check-phases")
                 lines, exported = runs.train(bundle, runs.work / "data.safetensors", STEPS)
                 # f32 beside f64: sums of at most 48 numbers, five steps of them.
                 claims.hold(f"{plan}: losses", largest(abs(line["loss"] - loss) for line, loss in zip(lines, losses)),
