@@ -196,13 +196,15 @@ FailureOr<Value> spread(NodeImporter &importer, size_t i, Term x, ArrayRef<int64
   return Value(x.broadcast({*axis}, shape));
 }
 
-/// Differences are exact in integers; they are multiplied in f32 whatever the result's type, which may hold fewer.
+/// Differences are exact in integers; they are multiplied in f32 (f64 by a scale of f64) whatever the result's type,
+/// which may hold fewer.
 LogicalResult importDequantize(NodeImporter &importer) {
   FailureOr<Value> input = importer.tensor(0), scale = importer.tensor(1);
   if (failed(input) || failed(scale))
     return failure();
   Term x = termOf(importer, *input), factor = x.with(*scale);
-  Type result = factor.getType().getElementType(), f32 = importer.builder.getF32Type();
+  Type result = factor.getType().getElementType();
+  Type wide = result.isF64() ? result : importer.builder.getF32Type();
   if (importer.node.intAttribute("output_dtype", 0) != 0) {
     FailureOr<Type> named = importer.elementType("output_dtype");
     if (failed(named))
@@ -214,7 +216,7 @@ LogicalResult importDequantize(NodeImporter &importer) {
     return importer.error() << "dequantizes " << spellElement(x.getType().getElementType(), importer.isUnsigned(0))
                             << " by " << spellElement(factor.getType().getElementType()) << " to "
                             << spellElement(result) << ", expected integers of 8 or 16 bits or i32, and floats";
-  FailureOr<Value> factors = spread(importer, 1, factor.convert(f32), x.getShape());
+  FailureOr<Value> factors = spread(importer, 1, factor.convert(wide), x.getShape());
   if (failed(factors))
     return failure();
   Term number = x;
@@ -234,7 +236,7 @@ LogicalResult importDequantize(NodeImporter &importer) {
   } else if (importer.isUnsigned(0)) {
     number = x.with(widenUnsigned(importer.builder, importer.loc, x));
   }
-  return importer.bind((number.convert(f32) * x.with(*factors)).convert(result));
+  return importer.bind((number.convert(wide) * x.with(*factors)).convert(result));
 }
 
 /// The same value. For PyTorch's `detach`, which is exported as Identity, it stops the gradient.
