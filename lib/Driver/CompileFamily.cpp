@@ -105,8 +105,8 @@ static void printMember(const AlsoSettings &also, const Compiled &member, raw_os
   out << "also    " << also.text << ": " << manifest.ranks.size()
       << (manifest.ranks.size() == 1 ? " rank, " : " ranks, ") << manifest.microbatches
       << (manifest.microbatches == 1 ? " microbatch" : " microbatches")
-      << llvm::format(" each, peak %.1f MiB, predicted step %.0f ms; proved\n", double(peak) / (1 << 20),
-                      double(manifest.predictedNs) / 1e6);
+      << " each, peak " << humanBytes(double(peak)) << ", predicted step " << formatTime(int64_t(manifest.predictedNs))
+      << "; proved\n";
 }
 
 /// Why a member has the batch that it has.

@@ -183,7 +183,8 @@ std::string GoingOn::remarkOfCopies() {
     return remarkOfMirrors(job.bundle, mirroring->plan(), placing.hostOf, *job.options.mirror);
   uint64_t own = kept.copiedBytes(), all = kept.bytes();
   std::string what =
-      own == all ? "state (" + inMiB(all) + ")" : "share (" + inMiB(own) + ") of a state of " + inMiB(all);
+      own == all ? "state (" + humanBytes(all) + ")"
+                 : "share (" + humanBytes(own) + ") of a state of " + humanBytes(all);
   return "restart: each rank copies its " + what + ", " + cadence.describe();
 }
 

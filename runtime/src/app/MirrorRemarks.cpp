@@ -24,8 +24,8 @@ std::string remarkOfMirrors(const format::Bundle &bundle, const MirrorPlan &plan
     return "mirror: nothing is sent: other ranks hold each part of the state";
   return core::format("mirror: {} each rank sends {} of its state of {} to a neighbour{}, and has {} of memory for "
                       "another rank's",
-                      every == 1 ? "after each step" : core::format("every {} steps", every), inMiB(most), inMiB(state),
-                      elsewhere ? " on another host" : "", inMiB(2 * most));
+                      every == 1 ? "after each step" : core::format("every {} steps", every), humanBytes(most),
+                      humanBytes(state), elsewhere ? " on another host" : "", humanBytes(2 * most));
 }
 
 std::string costsOfMirrors(comm::Control &control, const MirrorCost &own, double copyMs) {

@@ -34,7 +34,10 @@ int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std
 
 } // namespace
 
-std::string inMiB(uint64_t bytes) { return print("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
+std::string humanBytes(uint64_t bytes) {
+  double kib = static_cast<double>(bytes) / 1024;
+  return kib < 1024 ? print("%.1f KiB", kib) : print("%.1f MiB", kib / 1024);
+}
 
 std::string StepReport::encode() const {
   // Hexadecimal floats: exact, and they know NaN, which JSON does not.
@@ -396,9 +399,9 @@ void Progress::done(uint64_t bound, uint64_t scratch, uint64_t steps) {
     line += print("; median %.1f ms", median);
     line += besides(static_cast<double>(job.bundle.manifest.predictedNs) / 1e6, median);
   }
-  line += "; peak " + inMiB(printed.peak) + print(" (bound %.1f)", static_cast<double>(bound) / (1 << 20));
+  line += "; peak " + humanBytes(printed.peak) + " (bound " + humanBytes(bound) + ")";
   if (scratch)
-    line += ", and " + inMiB(scratch) + " of libraries' scratch";
+    line += ", and " + humanBytes(scratch) + " of libraries' scratch";
   if (!lastSave.empty())
     line += "; next: par-run " + job.name + " --eval --weights " + lastSave +
             (job.options.text.empty() ? " --data FILE" : " --text FILE");

@@ -140,7 +140,7 @@ private:
   uint64_t first, last;
 };
 
-/// "14.2 MiB".
-std::string inMiB(uint64_t bytes);
+/// "14.2 MiB", "730.1 KiB".
+std::string humanBytes(uint64_t bytes);
 
 } // namespace par::core

@@ -48,7 +48,7 @@ TEST_F(Training, printsTheLinesOfThePlan) {
   expectLine(R"(step    1/20  loss \d+\.\d{4}  lr 1\.0e-01  \|g\| 1\.00  +\d+ ms  .*tok/s\n)");
   expectLine(R"(step   10/20 .*   saving .*ckpt/10\n)");
   expectLine(R"(step   20/20 .*   saved .*ckpt/20\n)");
-  expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d MiB \(bound \d+\.\d\); )"
+  expectLine(R"(done    20 steps in \d+\.\d s; median \d+\.\d ms; peak \d+\.\d KiB \(bound \d+\.\d KiB\); )"
              R"(next: par-run .*--eval --weights .*ckpt/20 --text FILE)");
   ASSERT_EQ(run(command(bundle, {"--eval", "--weights", folder / "ckpt/20"})), 0) << err;
   expectLine(R"(eval    124 windows  loss \d+\.\d{4}  perplexity \d+\.\d\d\n)");
