@@ -196,8 +196,12 @@ static bool splitBatch(Plan &plan, PlanErrors &errors) {
   }
   int64_t each = size / unit;
   if (batch.microbatchSize->has_value() && **batch.microbatchSize != each) {
+    // A written plan holds all three.
+    std::string product = std::to_string(unit * **batch.microbatchSize);
+    if (batch.microbatches.given())
+      product += "; batch.microbatch_size=null makes them of " + std::to_string(each);
     errors.error(splitOrigin(batch), PlanMessage::batchContradicts, size, microbatches, **batch.microbatchSize,
-                 ranksOver(plan), unit * **batch.microbatchSize);
+                 ranksOver(plan), product);
     return false;
   }
   if (!batch.microbatchSize->has_value())
