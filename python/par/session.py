@@ -367,7 +367,7 @@ class Job:
         left, self._left = self._left or not arrays, True
         if arrays is not told:
             if left:
-                library.par_feed(handle, None, None, 0, None, 0)  # an error, after which all that was fed is forgotten
+                self._check(library.par_forget(handle))
             self._feed(arrays)
         for name, one in (following or {}).items():
             if library.par_feed_ahead(handle, name.encode(), one.address, CODES[one.word], self._shape(one.shape),

@@ -250,6 +250,21 @@ class Session(unittest.TestCase):
             self.refused(job.train, labels=good["labels"], x=good["labels"])
             self.assertIn('no array for "labels"', self.refused(job.train, x=good["x"]).message)
 
+    def test_forgetting_what_was_fed(self):
+        good, other = self.batch(0), self.batch(1)
+        with par.open(self.bundle) as job, par.open(self.bundle) as untold:
+            library, handle = libraries.runtime(), job._handle
+            job.train(good, next=other)  # the runtime has the next call's arrays
+            self.assertEqual(library.par_forget(handle), 0)
+            self.assertFalse(library.par_error(handle))
+            self.assertEqual(library.par_run(handle, b"train"), 2)
+            self.assertIn('no array for "labels" i64[16], "x"', library.par_error(handle).contents.message.decode())
+            self.assertEqual(job.step, 1)
+            job._told = None
+            untold.train(good)
+            self.assertEqual(job.train(other), untold.train(other))
+            self.assertEqual(library.par_forget(None), 2)
+
     def test_a_loss_that_is_not_finite(self):
         with par.open(self.bundle) as job:
             bad = memoryview(array.array("f", [float("nan")] * 512)).cast("B").cast("f", [16, 32])

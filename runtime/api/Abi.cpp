@@ -204,6 +204,10 @@ int par_feed_ahead(ParJob *job, const char *input, const void *data, ParType typ
   });
 }
 
+int par_forget(ParJob *job) {
+  return guarded(job, [](Caller &caller) { caller.feeding().forget(); });
+}
+
 int par_run(ParJob *job, const char *entry) {
   return guarded(job, [&](Caller &caller) { caller.run(required(entry, "entry")); });
 }

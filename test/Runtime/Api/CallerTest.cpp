@@ -152,6 +152,23 @@ TEST_F(CallerTest, aFaultForgetsAllArrays) {
   EXPECT_NE(last.ahead.place, told);
 }
 
+// Arrays that are forgotten on purpose, told or not: none is left, and others lie elsewhere than those told.
+TEST_F(CallerTest, forgetsWhatWasFedAndAhead) {
+  feed(a);
+  feedAhead(b);
+  caller.run("train");
+  uint64_t told = 1 - last.ahead.place;
+  feedAhead(a);
+  caller.feeding().forget();
+  caller.feeding().forget();
+  EXPECT_NE(messageOf([&] { caller.run("train"); }).find("no array for \"input_ids\""), std::string::npos);
+  feed(c);
+  caller.run("train");
+  expectRun(c, false);
+  EXPECT_NE(last.ahead.place, told);
+  EXPECT_TRUE(last.ahead.fed.empty());
+}
+
 TEST_F(CallerTest, callersAgreeOnAllButWhatTheyKnowAhead) {
   feed(a);
   feedAhead(b);

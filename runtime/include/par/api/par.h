@@ -94,7 +94,7 @@ typedef struct ParPosition {
   uint64_t rows;    /* samples seen */
 } ParPosition;
 
-/* PAR_RUNTIME_ABI of the library: compare before the first call. */
+/* PAR_RUNTIME_ABI of the library: compare before the first call. It stays where functions are added. */
 unsigned par_runtime_abi(void);
 
 /* Opens a bundle: proves it, starts its ranks, gives them their first values. One rank runs in this process, several
@@ -120,6 +120,9 @@ int par_feed(ParJob *job, const char *input, const void *data, ParType type, con
  * one, ranks read them beside the compute of the run before. The memory must stay as it is until the run that takes
  * them has returned, or they are forgotten. Results are those of par_feed(). */
 int par_feed_ahead(ParJob *job, const char *input, const void *data, ParType type, const int64_t *shape, size_t dims);
+
+/* Forgets all that was fed, ahead too, as after an error: the next par_feed() begins another batch. */
+int par_forget(ParJob *job);
 
 /* Runs "train", "eval" or "predict" on the arrays that were fed, all inputs, and forgets them, also where it fails. */
 int par_run(ParJob *job, const char *entry);
