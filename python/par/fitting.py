@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class Callback:
     """Hears of the steps of a fit. A method that returns True ends the training after that step; others return None."""
 
+    def on_begin(self, job: Job) -> None:
+        """Once, before the first step. An error that it raises ends the fit there."""
+
     def on_step(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
         """After each step, with its scalar outputs."""
         return None
@@ -53,11 +56,15 @@ class EarlyStopping(Callback):
 
 class BestCheckpoint(Callback):
     """Saves into `folder` after each evaluation whose `metric` is the lowest so far, or with `highest` the highest;
-    `path` is the newest such save, and `value` the metric there."""
+    `path` is the newest such save, and `value` the metric there. A folder that holds the saves of another run is
+    refused before the first step."""
 
     def __init__(self, folder: Union[str, "os.PathLike[str]"], metric: str = "loss", highest: bool = False) -> None:
         self.folder, self.metric, self.sign = folder, metric, -1.0 if highest else 1.0
         self.best, self.path, self.value = math.inf, "", math.nan
+
+    def on_begin(self, job: Job) -> None:
+        job._open_folder(self.folder, keep=1)
 
     def on_eval(self, job: Job, step: int, scalars: Scalars) -> Optional[bool]:
         found = _metric(scalars, self.metric)
@@ -106,6 +113,9 @@ def fit(job: Job, batches: Iterable[Any], *, steps: Optional[int] = None, epochs
     source = _passes(batches, passes, done)
     fetched = _Ahead(source, prefetch) if prefetch > 0 else source
     try:
+        for callback in callbacks:
+            if isinstance(callback, Callback):
+                callback.on_begin(job)
         fitted = loop.run(fetched, left, eval_every)
         if fitted.stopped == "data" and epochs is not None and iter(batches) is not batches:
             fitted.stopped = "epochs"

@@ -148,7 +148,8 @@ def runtime() -> Any:
         ("par_read", code, [job, text, ctypes.c_void_p, size]),
         ("par_write", code, [job, text, ctypes.c_void_p, code, shape, size]),
         ("par_load", code, [job, ctypes.POINTER(text), size]), ("par_resume", code, [job, text]),
-        ("par_save", code, [job, text, ctypes.c_uint64]), ("par_export", code, [job, text]),
+        ("par_save", code, [job, text, ctypes.c_uint64]), ("par_open_folder", code, [job, text, ctypes.c_uint64]),
+        ("par_export", code, [job, text]),
         ("par_position", code, [job, ctypes.POINTER(Position)]), ("par_text", text, [job]),
         ("par_event", text, [job])])
 

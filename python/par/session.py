@@ -251,6 +251,10 @@ class Job:
             self._saved = self.step
         return saved
 
+    def _open_folder(self, folder: Union[str, "os.PathLike[str]"], keep: int) -> None:
+        """Takes a folder for later saves, and refuses one that they could not go to."""
+        self._check(self._library.par_open_folder(self._live(), os.fsencode(folder), keep))
+
     def export(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the weights to a .safetensors file, or the model with them to an .onnx file."""
         self._check(self._library.par_export(self._live(), os.fsencode(path)))

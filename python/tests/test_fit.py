@@ -156,6 +156,26 @@ class Fitting(unittest.TestCase):
             job.resume(best.path)
             self.assertEqual(job.step, lowest["step"])
 
+    def test_a_folder_of_another_run_is_refused_before_the_first_step(self):
+        folder = self.folder / "others"
+        with par.open(self.bundle) as job:
+            job.train(self.batches[0])
+            save = job.save(folder)
+        blocked = self.folder / "blocked"
+        blocked.write_text("a file")
+        for wrong, message in ((folder, "holds saves, the newest of step 1, that this run does not go on from"),
+                               (blocked / "best", "cannot write: ")):
+            with par.open(self.bundle) as job:
+                best = par.BestCheckpoint(wrong)
+                error = self.refused(job.fit, self.batches, eval=self.batches[:1], callbacks=[best], progress=False)
+                self.assertIn(message, error.message)
+                self.assertEqual(job.step, 0)
+        with par.open(self.bundle, resume=save) as job:  # its own folder
+            best = par.BestCheckpoint(folder)
+            job.fit(self.batches[:1], eval=self.batches[:1], callbacks=[best], progress=False)
+            self.assertEqual(best.path, str(folder / "2"))
+            job.fit(self.batches[:1], eval=self.batches[:1], callbacks=[best], progress=False)  # and again
+
     def test_early_ends(self):
         fitted = self.fit(self.batches, steps=9, callbacks=[lambda job, step, out: step == 2])
         self.assertEqual((fitted.losses, fitted.stopped), (self.losses[:2], "callback"))

@@ -277,6 +277,10 @@ int par_save(ParJob *job, const char *folder, uint64_t keepNewest) {
   return guarded(job, [&](Caller &caller) { job->text = caller.save(folder ? folder : "", keepNewest); });
 }
 
+int par_open_folder(ParJob *job, const char *folder, uint64_t keepNewest) {
+  return guarded(job, [&](Caller &caller) { caller.save(required(folder, "folder"), keepNewest, /*onlyOpens=*/true); });
+}
+
 int par_export(ParJob *job, const char *path) {
   return guarded(job, [&](Caller &caller) { caller.exportTo(required(path, "path")); });
 }

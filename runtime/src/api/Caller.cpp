@@ -152,9 +152,9 @@ void Caller::resume(const std::string &path) {
   perform(command);
 }
 
-std::string Caller::save(const std::string &folder, uint64_t keep) {
+std::string Caller::save(const std::string &folder, uint64_t keep, bool onlyOpens) {
   Command command;
-  command.verb = Verb::Save;
+  command.verb = onlyOpens ? Verb::OpenFolder : Verb::Save;
   command.name = folder;
   command.keep = keep;
   return perform(command).text;

@@ -33,7 +33,8 @@ public:
   void write(const std::string &tensor, core::FedArray array);
   void load(std::vector<std::string> paths);
   void resume(const std::string &path);
-  std::string save(const std::string &folder, uint64_t keep);
+  /// `onlyOpens`: takes the folder, as the first save to it does, so that its faults are found before there is one.
+  std::string save(const std::string &folder, uint64_t keep, bool onlyOpens = false);
   void exportTo(const std::string &path);
   /// The oldest line for the user; nothing where there is none.
   std::optional<std::string> nextEvent();

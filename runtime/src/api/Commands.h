@@ -6,7 +6,7 @@
 
 namespace par::api {
 
-enum class Verb : uint8_t { Train, Infer, Set, Read, Write, Load, Resume, Save, Export, End };
+enum class Verb : uint8_t { Train, Infer, Set, Read, Write, Load, Resume, Save, OpenFolder, Export, End };
 
 /// Whether a verb runs an entry. Its faults are found before ranks begin, or on all ranks alike.
 inline bool runsEntry(Verb verb) { return verb <= Verb::Infer; }

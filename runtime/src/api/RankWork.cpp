@@ -49,8 +49,9 @@ void RankWork::giveValues() {
     session.setHyper(name, value);
 }
 
-Answer RankWork::answer() {
+Answer RankWork::answer(const std::string &text) {
   Answer answer;
+  answer.text = text;
   answer.position = position;
   answer.rate = steps.rateOf(position.step - position.skipped);
   answer.events.swap(events);
@@ -77,6 +78,7 @@ void RankWork::prepare(const Command &command) {
     core::checkState(manifest, opened->store);
     return;
   case Verb::Save:
+  case Verb::OpenFolder:
     if (command.name.empty() && job.options.save.empty())
       throw Failure::at("", Message::noSaveFolder).exitsWith(core::exitUsage);
     if (!command.name.empty() && command.name != job.options.save)
@@ -116,12 +118,10 @@ Answer RankWork::perform(const Command &command) {
     goOnFrom(std::move(*opened));
     opened.reset();
     break;
-  case Verb::Save: {
-    std::string path = save(command);
-    Answer done = answer();
-    done.text = path;
-    return done;
-  }
+  case Verb::Save:
+    return answer(save(command));
+  case Verb::OpenFolder: // prepared
+    break;
   case Verb::Export:
     exportTo(command.name);
     break;

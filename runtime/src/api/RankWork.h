@@ -21,7 +21,7 @@ public:
   /// Collective, after prepare() of the same command on all ranks.
   Answer perform(const Command &command);
   /// The answer where nothing is to be done.
-  Answer answer();
+  Answer answer(const std::string &text = "");
 
 private:
   void giveValues();

@@ -157,6 +157,10 @@ int par_resume(ParJob *job, const char *path);
  * par_text() names the save, which par-run goes on from, too. */
 int par_save(ParJob *job, const char *folder, uint64_t keep);
 
+/* Locks a folder that par_save() is to save to, and looks through it, as the first save there does otherwise: a folder
+ * that cannot be written, or holds another job's saves, is refused before there is anything to lose. */
+int par_open_folder(ParJob *job, const char *folder, uint64_t keep);
+
 /* Writes the weights to a .safetensors file, or the model with them to an .onnx file. */
 int par_export(ParJob *job, const char *path);
 
