@@ -197,6 +197,7 @@ private:
     for (const std::string &text : all)
       measured.rows.addEncoded(text);
     measured.name = setting.name;
+    measured.isa = setting.device.isa();
     measured.remark = remarks();
     measured.launchNs = launchNs;
     measured.isGpu = manifest.device == "cuda";

@@ -47,6 +47,8 @@ public:
       out += "# " + line + "\n";
     out += "name: " + measured.name + "\n";
     out += std::string("source: ") + calibrationSource + "\n";
+    if (!measured.isa.empty())
+      line("isa", measured.isa, "of generated code, where the plan does not say");
     peaks();
     memory();
     links();

@@ -8,6 +8,7 @@ namespace par::calibrate {
 /// Facts of a measurement beside its rows.
 struct Measured {
   std::string name;                ///< of the hardware
+  std::string isa;                 ///< of its devices; "": not of the file
   std::vector<std::string> remark; ///< comment lines: machine, date, bundle, repetitions
   Rows rows;
   double launchNs = 0;

@@ -104,6 +104,8 @@ public:
   virtual std::string libraries() const = 0;
   /// The processor's or the GPU's name; after connect().
   const std::string &machine() const { return machineName; }
+  /// "sm_90" of a GPU; "" where generated code is for the machine that compiles it. After connect().
+  const std::string &isa() const { return isaName; }
 
   /// Collective, once, after Control::meet(): allocates the program's arenas, zeroed, connects the communicators of the
   /// manifest (CPU: Control::connect(); others may exchange data by broadcast()), and binds kernels and calls of the
@@ -161,7 +163,7 @@ public:
   virtual std::string report() const { return ""; }
 
 protected:
-  std::string machineName;
+  std::string machineName, isaName;
 };
 
 /// Arena bytes for the host to read: the arena itself where it can, else a copy. Valid until the next run.
