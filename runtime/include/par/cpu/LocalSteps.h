@@ -2,6 +2,7 @@
 // bound once, and copies, fills, feeds and fetches.
 #pragma once
 
+#include "par/cpu/FiniteChains.h"
 #include "par/cpu/KernelObject.h"
 #include "par/cpu/Matmul.h"
 #include "par/cpu/ThreadPool.h"
@@ -45,6 +46,7 @@ private:
   };
   void bindKernels(const core::DeviceOptions &options);
   void runKernel(const BoundKernel &kernel, void *const *operands, const uint64_t *immediates);
+  void runConvolution(size_t place, void *const *operands, const uint64_t *immediates);
   void runCall(const BoundCall &call, void *const *operand);
 
   KernelObject object;
@@ -53,6 +55,7 @@ private:
   /// The instructions whose filters are kept, by their place among these in the program.
   std::unordered_map<const format::Instruction *, size_t> placeOf;
   std::vector<kernels::PackedConvolution> convolutions;
+  FiniteChains chains; ///< of these
   ThreadPool pool;
 };
 
