@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sessions of par.open under random plans, whose calls are mixed at random, beside one rank and beside par-run, a line a
-claim.
+"""Sessions of par.open under random plans, whose calls are mixed at random, beside one rank and beside par-run, a line
+a claim.
 
     PAR_HOME=build python3 python/tests/random_sessions.py [--count 20] [--seed 1]
 
@@ -156,7 +156,8 @@ def check(runs, claims, choose, cases, title):
     # Rounding grows by the rate a step where an optimizer takes signs or divides by what is near 0.
     bound = 3e-2 if drawn.narrow else 2e-5 if "kind: sgd" in drawn.train or "kind: momentum" in drawn.train else 2e-2
     for name, player in (("own saves", own), ("one rank's saves", crossed)):
-        claims.equal(f"{said}: {name}, names", [name for name, _ in player.numbers], [name for name, _ in alone.numbers])
+        claims.equal(f"{said}: {name}, names", [what for what, _ in player.numbers],
+                     [what for what, _ in alone.numbers])
         claims.hold(f"{said}: {name}, numbers",
                     largest(apart(a[1], b[1]) for a, b in zip(alone.numbers, player.numbers)), bound)
         claims.hold(f"{said}: {name}, last state", farthest(alone.states[-1], player.states[-1]), 10 * bound)

@@ -6,11 +6,11 @@ figure, bound, pass or FAIL.
 
 Drawn are the loss, optimizer, rate, clipping, averages, frozen and tied parameters, precision, batches with NaN, mesh,
 zero, shardings, schedule, microbatches, recompute and offload. Each case is three runs of six steps with evaluations:
-one rank; the plan; the plan up to a save, and another plan from there on. Losses, rates, norms, evaluations, weights and
-averages are one rank's; the first plan resumed from its own save computes the same bits. FOLDER has exported models
+one rank; the plan; the plan up to a save, and another plan from there on. Losses, rates, norms, evaluations, weights
+and averages are one rank's; the first plan resumed from its own save computes the same bits. FOLDER has exported models
 (models.py). A plan that the compiler refuses with a located sentence is counted and printed, not failed.
 
-Bounds are of the order of additions. Where a figure is farther, one rank is trained from weights with other last bits
+Bounds are of the order of additions. If a figure is farther, one rank is trained from weights with other last bits
 as well (signs of lion and steps of adamw amplify them), and a figure counts in multiples of what that changed. Only
 Python's standard library is used. Exit status 0: all hold.
 """
@@ -65,8 +65,8 @@ def scores_model(choose):
     for k in range(4):
         name = f"b.{k}"
         lines += [f"module {name}",
-                  f"node n{k} LayerNormalization h{k},{init(name + '.ln.weight', 16, base=1.0)},{init(name + '.ln.bias', 16)}"
-                  f" -> n{k} axis=-1",
+                  f"node n{k} LayerNormalization h{k},{init(name + '.ln.weight', 16, base=1.0)},"
+                  f"{init(name + '.ln.bias', 16)} -> n{k} axis=-1",
                   f"node u{k} MatMul n{k},{init(name + '.up.weight', 16, 34)} -> u{k}",
                   f"node c{k} Add u{k},{init(name + '.up.bias', 34)} -> c{k}", f"node t{k} Tanh c{k} -> t{k}",
                   f"node d{k} MatMul t{k},{init(name + '.down.weight', 34, 16)} -> d{k}",
@@ -150,7 +150,7 @@ def draw_optimizer(choose, runs, case):
 
 
 class Drawn:
-    """What one rank has too: the train key, precision, seed, and the files of data."""
+    """Keys that one rank has too: the train key, precision, seed, and the files of data."""
 
     def __init__(self, choose, runs, case):
         self.case, work = case, runs.work
@@ -219,7 +219,8 @@ def draw_plan(choose, runs, case):
         lines.append(f"pipeline: {flow(keys)}")
     lines.append("recompute: " + choose.choice(["auto", "none", "full", "selective"]))
     if choose.random() < 0.25:
-        lines.append("offload: [" + ", ".join(choose.sample(["states", "params", "saved"], choose.choice([1, 2]))) + "]")
+        what = choose.sample(["states", "params", "saved"], choose.choice([1, 2]))
+        lines.append(f"offload: [{', '.join(what)}]")
     if choose.random() < 0.4:
         lines.append("collectives: " + choose.choice(["{bucket: 0}", "{overlap: false}", "{decompose: 2}",
                                                       "{deterministic: true}", "{bucket: auto}",
@@ -294,7 +295,7 @@ def number(value):
 
 
 def apart(a, b):
-    """Of two numbers; two NaNs are the same."""
+    """The distance of two numbers; two NaNs are the same."""
     a, b = number(a), number(b)
     return 0.0 if math.isnan(a) and math.isnan(b) else abs(a - b) / max(1.0, abs(a)) if a != b else 0.0
 
@@ -326,7 +327,8 @@ def figures(start, whole, found, first=0):
     return out
 
 
-EXACT = {"count of steps", "steps", "count of evaluations", "names of weights", "names of averages", "skipped", "scales"}
+EXACT = {"count of steps", "steps", "count of evaluations", "names of weights", "names of averages", "skipped",
+         "scales"}
 
 
 def worst(found, narrow, slack=None):
@@ -349,7 +351,7 @@ def worst(found, narrow, slack=None):
 
 
 class Alone:
-    """What one rank computed, also from weights with other last bits."""
+    """The result of one rank, also from weights with other last bits."""
 
     def __init__(self, trial):
         self.trial = trial
@@ -407,8 +409,8 @@ def check(runs, claims, choose, cases, refused, title):
             hold(claims, f"{said}: plan", alone, found)
             half = trial.train(bundles[1], HALF)[1]
             again, _, same = trial.train(bundles[1], STEPS, "--resume", half / str(HALF))
-            claims.equal(f"{said}: resumed", (same.read_bytes() == weights.read_bytes(), again.averages == found.averages,
-                                              [line["loss"] for line in again.lines]),
+            same_bits = same.read_bytes() == weights.read_bytes(), again.averages == found.averages
+            claims.equal(f"{said}: resumed", (*same_bits, [line["loss"] for line in again.lines]),
                          (True, True, [line["loss"] for line in found.lines[HALF:]]))
         else:
             half = trial.train(bundles[0], HALF)[1]
