@@ -211,12 +211,15 @@ void Orderer::keepApart(OrderedSum &sum) {
   for (Stored &stored : sum.stored) {
     if (!stored.leaf || !stored.load)
       continue;
-    OpBuilder builder(stored.store);
-    StoreOp::create(builder, stored.store.getLoc(), stored.leaf, leaf.getSymName());
-    Value again = LoadOp::create(builder, stored.store.getLoc(), leaf.getTensorType(), leaf.getSymName());
-    Value sumSoFar = LoadOp::create(builder, stored.store.getLoc(), leaf.getTensorType(), sum.buffer.getSymName());
-    Value before = stored.store.getOperand();
-    stored.store.getOperandMutable().assign(AddOp::create(builder, stored.store.getLoc(), sumSoFar, again));
+    // A sum over other axes, of parts of a matmul, stays.
+    Operation *reader = stored.reduce ? stored.reduce.getOperation() : stored.store.getOperation();
+    OpBuilder builder(reader);
+    Location loc = stored.store.getLoc();
+    StoreOp::create(builder, loc, stored.leaf, leaf.getSymName());
+    Value again = LoadOp::create(builder, loc, leaf.getTensorType(), leaf.getSymName());
+    Value sumSoFar = LoadOp::create(builder, loc, leaf.getTensorType(), sum.buffer.getSymName());
+    Value before = reader->getOperand(0);
+    reader->setOperand(0, AddOp::create(builder, loc, sumSoFar, again));
     eraseUnused(before);
   }
 }

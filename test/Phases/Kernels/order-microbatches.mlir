@@ -64,3 +64,26 @@ par.program @p on @s0 ranks [0] {
   }
   par.entry @train runs [@more] microbatches [0]
 }
+
+// -----
+
+// Parts of a sum over another axis are added, and then summed over it.
+par.stage @s0 <"tp"=2> ranks [0, 1]
+par.program @p on @s0 ranks [0, 1] {
+  par.buffer @x temp : tensor<3xf32>
+  par.buffer @sum temp : tensor<3xf32>
+  // CHECK-LABEL: par.block @last
+  // CHECK: par.store %{{.*}} to @sum.leaf
+  // CHECK: %[[T:.*]] = par.add
+  // CHECK-NEXT: %[[WHOLE:.*]] = par.all_reduce sum %[[T]] over ["tp"]
+  // CHECK-NEXT: par.store %[[WHOLE]] to @sum
+  par.block @last {
+    %0 = par.load @x : tensor<3xf32>
+    %1 = par.exp %0 : tensor<3xf32>
+    %2 = par.load @sum : tensor<3xf32>
+    %3 = par.add %2, %1 : tensor<3xf32>
+    %4 = par.all_reduce sum %3 over ["tp"] : (tensor<3xf32>) -> tensor<3xf32>
+    par.store %4 to @sum : tensor<3xf32>
+  }
+  par.entry @train runs [@last] microbatches [0]
+}
