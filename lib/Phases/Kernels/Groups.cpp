@@ -1,6 +1,7 @@
 // Groups of ops that become one kernel: absorbing producers that are free to recompute, accumulating into and filling
 // in place, and building the kernel. `formGroups` calls library and builtin forms first, then fusion.
 #include "Groups.h"
+#include "Counters.h"
 #include "JoinContracted.h"
 #include "LastConvolution.h"
 #include "PaddedRows.h"
@@ -107,7 +108,7 @@ void tieAccumulator(Group &group) {
     return op->hasTrait<OpTrait::Elementwise>() && group.results.size() == 1 &&
            getTensorType(op->getResult(0).getType()).getShape() == getTensorType(group.results[0].getType()).getShape();
   });
-  if (!elementwise)
+  if (!elementwise || group.tiesNone)
     return;
   for (Value argument : group.arguments) {
     auto load = argument.getDefiningOp<LoadOp>();
@@ -241,6 +242,8 @@ std::vector<std::unique_ptr<Group>> GroupFormer::run() {
     fuseBiasGradients(block, groupOf, groups);
     splitSums(block, isTaken);
   }
+  for (auto &group : formCounters(block, isTaken))
+    add(std::move(group));
   fuseGroups(block, gpu, groupOf, groups);
   splitWideGroups(gpu, groupOf, groups);
   if (gpu)
