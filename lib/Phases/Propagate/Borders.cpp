@@ -72,13 +72,13 @@ void Propagation::placeBorders() {
   };
   for (Operation &op : llvm::make_early_inc_range(step.getBlock())) {
     if (auto read = dyn_cast<ReadOp>(op)) {
-      if (VariableOp parameter = ownerOf(read.getVariable()))
-        for (OpOperand *use : uses(read)) {
-          if (isUpdate(use->getOwner()) && isApart(parameter))
-            addBorder(Border::ReadToUpdate, parameter, *use);
-          else if (!isUpdate(use->getOwner()) && (once || masters.contains(parameter.getSymName())))
-            addUseBorder(parameter, read, *use);
-        }
+      VariableOp parameter = ownerOf(read.getVariable()), used = ownerOfVariable(read.getVariable(), symbols, once);
+      for (OpOperand *use : uses(read)) {
+        if (isUpdate(use->getOwner()) && isApart(parameter))
+          addBorder(Border::ReadToUpdate, parameter, *use);
+        else if (!isUpdate(use->getOwner()) && used && (once || masters.contains(used.getSymName())))
+          addUseBorder(used, read, *use);
+      }
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       if (VariableOp parameter = ownerOf(write.getVariable()); isApart(parameter))
         addBorder(Border::UpdateToWrite, parameter, write->getOpOperand(0));

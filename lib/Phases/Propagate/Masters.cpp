@@ -15,9 +15,9 @@ using namespace mlir;
 
 namespace par {
 
-VariableOp ownerOfVariable(StringRef name, const SymbolTable &symbols) {
+VariableOp ownerOfVariable(StringRef name, const SymbolTable &symbols, bool ofStates) {
   auto variable = symbols.lookup<VariableOp>(name);
-  if (variable && variable.getKind() == VariableKind::copy)
+  while (variable && variable.getOf() && (ofStates || variable.getKind() == VariableKind::copy))
     variable = symbols.lookup<VariableOp>(*variable.getOf());
   bool weight =
       variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);

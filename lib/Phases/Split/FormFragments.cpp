@@ -70,15 +70,15 @@ private:
 
 } // namespace
 
-/// The variable at a stage. Parameters, and buffers that a step writes, are owned by the first stage that uses them;
-/// the others have copies.
+/// The variable at a stage. Parameters, their averages that an evaluation reads, and buffers that a step writes, are
+/// owned by the first stage that uses them; the others have copies.
 Value FragmentFormer::readAt(ReadOp read, int64_t stage) {
   Value &value = values[{read.getResult().getAsOpaquePointer(), stage}];
   if (value)
     return value;
   auto variable = module.lookupSymbol<VariableOp>(read.getVariable());
   StringAttr name = variable.getSymNameAttr();
-  bool owned = variable.getKind() == VariableKind::parameter ||
+  bool owned = variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::state ||
                (variable.getKind() == VariableKind::buffer && written.contains(name.getValue()));
   std::set<int64_t> users = usersOf(read);
   if (owned && !users.empty() && stage != *users.begin()) {

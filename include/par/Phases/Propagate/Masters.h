@@ -9,8 +9,8 @@ namespace par {
 
 struct PropagateOptions;
 
-/// The parameter itself or the one that this is a copy of; null for other variables.
-VariableOp ownerOfVariable(llvm::StringRef name, const mlir::SymbolTable &symbols);
+/// The parameter itself or the one that this is a copy of, with `ofStates` a state of; null for other variables.
+VariableOp ownerOfVariable(llvm::StringRef name, const mlir::SymbolTable &symbols, bool ofStates = false);
 
 /// Whether the op runs an update, once a step.
 bool isUpdateRun(mlir::Operation *op, const mlir::SymbolTable &symbols);
