@@ -3,6 +3,8 @@
 
 #include "par/Solver/Schedules/Schedules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +18,12 @@ namespace {
 struct StagePart {
   int64_t layers = 0;
   RankCost cost;
+};
+
+/// A choice of what is recomputed.
+struct FrontPoint {
+  double share = 1; ///< of the bytes that forward would save, those that it does
+  double ns = 0;    ///< that backward takes longer
 };
 
 int64_t timeOf(const RankCost &cost) { return cost.forward + cost.backward; }
@@ -48,6 +56,7 @@ private:
   int64_t reductionNs(const RankCost &stage) const;
   bool weightsApart() const;
   int64_t kept(const RankCost &stage) const;
+  std::vector<FrontPoint> frontOf(const RankCost &part) const;
   /// Bytes that no recomputation saves.
   int64_t stays(const RankCost &stage) const;
 
@@ -137,7 +146,7 @@ int64_t Estimator::reductionNs(const RankCost &stage) const {
   int64_t gather = candidate.zero == 0 ? 0 : of(CollKind::AllGather, stage.params / 2 / share);
   // Beside compute it slows that.
   auto exposed = [&](int64_t ns, int64_t beside) {
-    if (!machine.hardware().overlap)
+    if (!machine.hardware().overlap || !space.overlaps)
       return ns;
     int64_t rest = std::max(ns - beside, ns / parts);
     return rest + (ns - rest) * machine.costs.share(group) / 1000;
@@ -164,6 +173,43 @@ int64_t Estimator::stays(const RankCost &stage) const {
   return params + grads + states + gathered + std::max<int64_t>(0, buffers);
 }
 
+/// From all that is saved to as little as may be: a tenth of what a layer saves is its input, which stays; so do
+/// gradients that wait for their weights'. Without the front of a profile each byte costs alike.
+std::vector<FrontPoint> Estimator::frontOf(const RankCost &part) const {
+  double stay = weightsApart() ? 0.5 : 0.1;
+  std::vector<FrontPoint> front(1);
+  if (space.keepsAll)
+    return front;
+  if (part.kept.empty() || part.kept.front() <= 0) {
+    front.push_back({stay, static_cast<double>(part.forward)});
+    return front;
+  }
+  double all = static_cast<double>(part.kept.front());
+  for (auto [kept, again] : llvm::drop_begin(llvm::zip(part.kept, part.again))) {
+    const FrontPoint &last = front.back(); // differences of two profiles may not be in order
+    front.push_back({std::clamp(static_cast<double>(kept) / all, stay, last.share),
+                     std::max(static_cast<double>(again), last.ns)});
+  }
+  return front;
+}
+
+/// The place in a front, between two points, that keeps at most so much.
+static double placeOf(llvm::ArrayRef<FrontPoint> front, double share) {
+  for (size_t next = 1; next < front.size(); ++next)
+    if (double above = front[next - 1].share, below = front[next].share; below <= share)
+      return share >= above ? static_cast<double>(next - 1)
+                            : static_cast<double>(next) - (share - below) / (above - below);
+  return share >= front.back().share ? 0 : static_cast<double>(front.size() - 1);
+}
+
+/// What is at a place between two points.
+static FrontPoint at(llvm::ArrayRef<FrontPoint> front, double place) {
+  auto before = std::min(static_cast<size_t>(place), front.size() - 1), after = std::min(before + 1, front.size() - 1);
+  double part = place - static_cast<double>(before);
+  return {front[before].share + part * (front[after].share - front[before].share),
+          front[before].ns + part * (front[after].ns - front[before].ns)};
+}
+
 Estimate Estimator::make(std::optional<uint64_t> limit) const {
   RankCost slowest = slowestStage();
   // The first stage keeps most microbatches; it is charged the tables of the rest too.
@@ -176,17 +222,18 @@ Estimate Estimator::make(std::optional<uint64_t> limit) const {
     fullest.buffers += std::max<int64_t>(0, cost.rest.buffers);
   }
   int64_t fixed = stays(fullest), saved = kept(fullest) * inFlight();
+  auto bytesWith = [&](double share) { return fixed + std::llround(static_cast<double>(saved) * share); };
+  std::vector<FrontPoint> front = frontOf(fullest);
   Estimate out;
-  // A tenth of what a layer saves is its input, which stays; so do gradients that wait for their weights'.
-  int64_t most = space.keepsAll ? 0 : weightsApart() ? saved / 2 : saved - saved / 10;
-  out.least = fixed + saved - most;
+  out.least = bytesWith(front.back().share);
   int64_t room = limit ? static_cast<int64_t>(*limit) : INT64_MAX;
-  int64_t again = space.keepsInputs ? most : std::max<int64_t>(0, std::min(fixed + saved - room, most));
-  out.peak = fixed + saved - again;
-  out.recomputes = again > 0;
+  double place = placeOf(front, saved > 0 ? static_cast<double>(room - fixed) / static_cast<double>(saved) : 1);
+  if (space.keepsInputs)
+    place = static_cast<double>(front.size() - 1);
+  out.peak = bytesWith(at(front, place).share);
+  out.recomputes = place > 0;
   out.fits = out.least <= room;
-  if (saved > 0 && again > 0)
-    slowest.backward += static_cast<int64_t>(static_cast<double>(slowest.forward) * again / (saved - saved / 10));
+  slowest.backward += std::llround(at(frontOf(slowest), place).ns);
   int64_t update = slowest.update / (candidate.zero >= 1 ? candidate.data : 1);
   out.stepNs = pipelineNs(slowest) + reductionNs(slowest) + update;
   return out;

@@ -73,6 +73,8 @@ static void describeWeights(const PlannedModel &base, Space &space) {
       elements *= dim;
     if (isTrained && elements >= *plan.zero.minSize)
       space.weights.push_back(elements);
+    if (isTrained && parameter.shape.size() < 2)
+      space.vectorElements += elements;
     if (isTrained && parameter.hasNarrowType())
       space.weightBytes = 2;
   }
@@ -128,6 +130,7 @@ std::optional<OpenSpace> openSpace(const std::shared_ptr<const Model> &model, co
   space.rounds = space.trains && *plan.precision.compute != "f32";
   space.reducesNarrow = space.trains && *plan.precision.reduce != "f32";
   space.hostRanks = out.hardware.hasHosts() ? out.hardware.ranks : 0;
+  space.overlaps = *plan.collectives.overlap;
   space.narrow = *plan.precision.compute != "f32";
   if (space.trains)
     describeWeights(*base, space);

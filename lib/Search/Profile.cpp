@@ -18,25 +18,37 @@ static constexpr int64_t RankCost::*members[] = {&RankCost::forward, &RankCost::
                                                  &RankCost::update,  &RankCost::params,   &RankCost::grads,
                                                  &RankCost::states,  &RankCost::saved,    &RankCost::buffers};
 
+static constexpr std::vector<int64_t> RankCost::*fronts[] = {&RankCost::kept, &RankCost::again};
+
 RankCost RankCost::operator+(const RankCost &other) const {
   RankCost sum = *this;
   for (auto member : members)
     sum.*member += other.*member;
+  for (auto front : fronts) {
+    (sum.*front).resize(std::max((sum.*front).size(), (other.*front).size()));
+    for (auto [point, more] : zip(sum.*front, other.*front)) // one without a front adds nothing
+      point += more;
+  }
   return sum;
 }
 
-RankCost RankCost::operator*(int64_t times) const {
-  RankCost product = *this;
+/// Applies a function to each number.
+template <typename Change>
+static RankCost changed(RankCost cost, Change change) {
   for (auto member : members)
-    product.*member *= times;
-  return product;
+    cost.*member = change(cost.*member);
+  for (auto front : fronts)
+    for (int64_t &point : cost.*front)
+      point = change(point);
+  return cost;
+}
+
+RankCost RankCost::operator*(int64_t times) const {
+  return changed(*this, [&](int64_t number) { return number * times; });
 }
 
 RankCost RankCost::operator/(int64_t parts) const {
-  RankCost part = *this;
-  for (auto member : members)
-    part.*member /= parts;
-  return part;
+  return changed(*this, [&](int64_t number) { return number / parts; });
 }
 
 /// One run of a block: its name, when its local work begins, and how long that is.
@@ -93,6 +105,17 @@ static RankCost costOf(const Compiled &compiled, const Simulation &simulation) {
   cost.states = memory.states;
   cost.saved = memory.saved;
   cost.buffers = memory.buffers;
+  for (const StageRecompute &stage : compiled.recomputes) {
+    if (stage.front.empty())
+      continue;
+    cost.kept.push_back(stage.allBytes);
+    cost.again.push_back(0);
+    for (const RecomputePoint &point : stage.front) {
+      cost.kept.push_back(point.savedBytes);
+      cost.again.push_back(point.ns);
+    }
+    break; // a profile has one stage
+  }
   return cost;
 }
 
@@ -166,6 +189,8 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
   std::optional<PlannedModel> planned = planModel(thin.model, text, {}, keepFirst);
   if (!planned)
     return std::nullopt;
+  if (space.open.recompute)
+    planned->plan.plan.recompute.excess["s0"] = 0; // nothing is recomputed; its front is found
   CompileObserver silent;
   ++thin.compiled;
   Compiled trial = compileTrial(std::move(*planned), silent, thin.first ? &*thin.first : nullptr, TrialEffort::Sample);

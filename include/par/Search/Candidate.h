@@ -59,9 +59,11 @@ struct Space {
   bool rounds = false;          ///< masters are f32, and matmuls read them in a narrower format
   bool gathersOnce = false;     ///< parameters that are sharded are gathered once a step (`zero.gather: step`)
   bool reducesNarrow = false;   ///< gradients are rounded to 16 bits before they are summed over replicas
+  bool overlaps = true;         ///< collectives may run beside compute (`collectives.overlap`)
   bool narrow = false;          ///< activations have two bytes an element
   std::vector<int64_t> weights; ///< elements of each trained parameter that zero shards
   int64_t weightBytes = 2;      ///< of an element of these, at least, while gradients are reduced
+  int64_t vectorElements = 0;   ///< elements of trained parameters with less than two dims
   int64_t bucket = INT64_MAX;   ///< bytes of several collectives that are one, at most
   std::map<int64_t, std::vector<Sharding>> shardings; ///< by the degree of the tensor axis; none: it is no help
 

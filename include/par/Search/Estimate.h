@@ -8,7 +8,7 @@ namespace par {
 
 /// The expected figures of a candidate. Exact are the times of a microbatch on one stage; approximate the overlap of
 /// gradients' reduction (all of it but a layer's share runs beside one backward), the transfers between stages (left
-/// out), stages that are not cut between layers, and recomputation (each saved byte costs alike).
+/// out), stages that are not cut between layers, and recomputation (by the front of what ops take one by one).
 struct Estimate {
   int64_t stepNs = 0;
   int64_t peak = 0;        ///< bytes of the fullest rank, after recomputation

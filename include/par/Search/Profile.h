@@ -18,6 +18,9 @@ struct RankCost {
   int64_t params = 0, grads = 0, states = 0; ///< bytes
   int64_t saved = 0;                         ///< bytes that forward keeps of a microbatch
   int64_t buffers = 0;                       ///< other bytes at the peak
+  /// The front of recomputation: bytes that are kept of `saved` and ns that backward takes longer, of the choices at
+  /// prices of a byte that are the same for all profiles; the first keeps all. Empty: it was not asked for.
+  std::vector<int64_t> kept, again;
 
   RankCost operator+(const RankCost &other) const;
   RankCost operator*(int64_t times) const;

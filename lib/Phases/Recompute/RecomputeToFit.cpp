@@ -5,6 +5,8 @@
 #include "par/Dialect/Space.h"
 #include "par/Phases/Recompute/Passes.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 
 namespace par {
@@ -24,6 +26,13 @@ static void emitChoice(ModuleOp module, const StageRecompute &outcome) {
   else if (outcome.moreNs >= 0)
     remark << outcome.nextBytes << " bytes less for " << outcome.moreNs << " ns; ";
   remark << "every choice saves " << outcome.boundBytes << " bytes";
+}
+
+static void emitFront(ModuleOp module, const StageRecompute &outcome) {
+  for (const RecomputePoint &point : outcome.front)
+    emitRemark(module.getLoc()) << "s" << outcome.stages << " at " << llvm::formatv("{0:f6}", point.nsPerByte)
+                                << " ns a byte: saves " << point.savedBytes << " bytes, recomputes " << point.ns
+                                << " ns";
 }
 
 /// For Schedule, whose buffers of these are in host memory.
@@ -80,12 +89,15 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
   }
 
   StageRecompute fit(std::vector<StagePair> &stages) {
-    int64_t over = 0;
+    std::optional<int64_t> over;
     for (const StagePair &stage : stages)
-      over = std::max(over, excessOf.lookup(stage.pair.getForward().getStage()));
+      if (auto found = excessOf.find(stage.pair.getForward().getStage()); found != excessOf.end())
+        over = std::max(over.value_or(0), found->second);
     return summarizeRewrite(stages, keepOperands, costs, [&](StageRecompute &outcome) {
-      if (over > 0)
-        choose(stages, over, outcome);
+      if (over == 0)
+        outcome.front = BudgetChoice(stages, costs, moves).findFront();
+      else if (over)
+        choose(stages, *over, outcome);
     });
   }
 
@@ -97,6 +109,8 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
       found.push_back(fit(stages));
       if (remarks && found.back().isChosen)
         emitChoice(getOperation(), found.back());
+      if (remarks)
+        emitFront(getOperation(), found.back());
     }
     if (outcomes)
       *outcomes = std::move(found);

@@ -15,6 +15,12 @@ int64_t RecomputeProblem::minBytes() const {
   return cheapestByCut(*this, one, {1, {__int128(1) << 51}, 1, 1}).bytes;
 }
 
+RecomputeChoice RecomputeProblem::cheapestAt(int64_t perNs, int64_t perByte) const {
+  std::vector<BytePeak> one = allPeaks();
+  one.resize(1);
+  return cheapestByCut(*this, one, {perNs, {perByte}, perNs, perNs});
+}
+
 /// Without the peaks that no choice exceeds.
 static std::vector<BytePeak> findBinding(const RecomputeProblem &problem) {
   std::vector<BytePeak> peaks = problem.allPeaks();

@@ -8,6 +8,8 @@
 // RUN: par-opt %s '--par-recompute-to-fit=%{to}=300000 moves hardware=h100-sxm' --par-verify-recompute 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=MOVE
 // RUN: par-opt %s '--par-recompute-to-fit=%{to}=1100000 moves' 2>&1 | FileCheck %s --check-prefix=BUSY
+// RUN: par-opt %s '--par-recompute-to-fit=%{to}=0' -o %t.front 2>&1 | FileCheck %s --check-prefix=FRONT
+// RUN: par-opt %s -o %t.same && cmp %t.front %t.same
 // RUN: par-opt %s --par-check-phases='passes=par-recompute-to-fit{schedule=gpipe excess=s0=600000}' > /dev/null
 // RUN: par-opt %s --par-recompute-to-fit=remarks 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not par-opt %s --par-recompute-to-fit=excess=s0 2>&1 | FileCheck %s --check-prefix=EXCESS
@@ -33,6 +35,11 @@
 // THREE: par.all_reduce
 
 // ALL: remark: s0 saves 0 of 1572864 bytes, recomputes [[N:[0-9]+]] ns, at least [[N]] ns; no smaller choice was found
+
+// For 0 bytes nothing is recomputed; these are choices of one microbatch at rising prices of a byte.
+// FRONT: remark: s0 at 0.000061 ns a byte: saves 786432 bytes, recomputes 0 ns
+// FRONT: remark: s0 at 0.125000 ns a byte: saves 262144 bytes, recomputes [[#TWO:]] ns
+// FRONT: remark: s0 at 256.000000 ns a byte: saves 0 bytes, recomputes [[#ALL:]] ns
 
 // Copies that compute hides cost nothing: nothing is recomputed, and a result of forward is marked.
 // MOVE: remark: s0 saves 524288 of 1572864 bytes, moves 1048576 and loses 0 ns by it, recomputes 0 ns, at least 0 ns

@@ -51,7 +51,8 @@ def RecomputeToFitPass : Pass<"par-recompute-to-fit", "::mlir::ModuleOp"> {
   let description = [{
     Expects: local fragments after -par-recompute-values. Leaves: the same step, in which the ranks of each role of
     `excess` hold so many bytes less at the begin of a backward, or as few as any choice that was tried; other roles are
-    unchanged. Costs are predicted times, of collectives too, so that one is recomputed only if nothing cheaper frees
+    unchanged. With 0 bytes nothing is recomputed; then the choices at rising prices of a byte are found, for a search
+    over plans. Costs are predicted times, of collectives too, so that one is recomputed only if nothing cheaper frees
     as many bytes. BudgetChoice.h has the problem, RecomputeChoice.h the exact solver.
     With `moves`, values may be copied to host memory instead, and back before backward reads them. Such results of
     forward have the attribute `par.host`, for Offload. A copy costs the time that no compute of its forward, or of its

@@ -23,6 +23,13 @@ struct RecomputedValues {
   int64_t ns = 0;    ///< of their ops for one microbatch
 };
 
+/// The choice that is cheapest if a byte that a microbatch saves costs so much: a point of the front of saved bytes
+/// against time.
+struct RecomputePoint {
+  double nsPerByte = 0;
+  int64_t savedBytes = 0, ns = 0; ///< of one microbatch; ns of ops that backward computes again
+};
+
 /// The outcome of recomputation for the stages on the same ranks.
 struct StageRecompute {
   std::string stages; ///< "0+2"
@@ -32,6 +39,7 @@ struct StageRecompute {
   int64_t movedBytes = 0;                   ///< that are in host memory meanwhile, and not saved
   int64_t ns = 0;                           ///< that backward takes longer for one microbatch, as predicted op by op
   std::vector<RecomputedValues> recomputed; ///< the most bytes first
+  std::vector<RecomputePoint> front;        ///< the lowest price first; only where an excess of 0 bytes asks for it
 
   // Only of a choice by budget, by the times of its costs and for one microbatch:
   bool isChosen = false;

@@ -3,6 +3,8 @@
 
 #include "par/Base/TypeSize.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace par {
@@ -61,6 +63,22 @@ int64_t BudgetChoice::getBoundBytes() const {
     bound = std::max(bound, bytes * stage.inFlight);
   }
   return bound;
+}
+
+/// Prices are powers of two, from what a byte of an elementwise result costs on a fast device to what one of a matmul's
+/// costs on a slow one: figures of two models at one price can be subtracted.
+std::vector<RecomputePoint> BudgetChoice::findFront() const {
+  constexpr int cheapest = -14, dearest = 8;
+  Cutting uncut(stages, segments, costs, /*moves=*/false);
+  for (unsigned index = 0; index < stages.size(); ++index)
+    uncut.addStage(index, {}, /*weight=*/1, /*lastWeight=*/1);
+  std::vector<RecomputePoint> front;
+  for (int power = cheapest; power <= dearest; ++power) {
+    int64_t perNs = int64_t(1) << std::max(0, -power), perByte = int64_t(1) << std::max(0, power);
+    RecomputeChoice choice = uncut.getProblem().cheapestAt(perNs, perByte);
+    front.push_back({std::ldexp(1.0, power), choice.bytes, choice.recomputeNs});
+  }
+  return front;
 }
 
 /// The choice for the problem; nothing if it has none. `fits` is false if none was found; then it is only a bound.

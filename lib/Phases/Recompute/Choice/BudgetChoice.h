@@ -2,6 +2,8 @@
 
 #include "Cutting.h"
 
+#include "par/Phases/Recompute/Recompute.h"
+
 namespace par {
 
 /// The cheapest choice of what the stages on the same ranks recompute, or move to the host's memory, for a number of
@@ -31,6 +33,9 @@ public:
   /// Bytes that every choice keeps on the device at the begin of a backward, of the stage for which these are most: a
   /// minimum cut of the forward between its arguments and the residuals, for each microbatch in flight.
   int64_t getBoundBytes() const;
+  /// Of one microbatch, the cheapest choice for each price of a byte. The stages are not cut into segments, so that
+  /// figures of equal layers add up; which of these backward has at once is left out.
+  std::vector<RecomputePoint> findFront() const;
   /// The cheapest choice of at most so many bytes at the peak.
   Outcome choose(int64_t bytes) const;
 
