@@ -25,7 +25,8 @@ private:
   double waitingNs() const;
   double serialNs() const;
   double exchangeNs() const;
-  double microbatchNs() const;
+  double microbatchNs() const { return static_cast<double>(all.forward + all.backward) - hiddenNs(); }
+  double hiddenNs() const;
   double updateNs(const RankCost &part) const {
     return static_cast<double>(std::max<int64_t>(0, part.update)) /
            static_cast<double>(candidate.zero >= 1 ? candidate.data : 1);
@@ -35,11 +36,17 @@ private:
   enum class Part { Whole, Any };
   double collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes, Part part) const;
   double reductionNs(Part part) const;
-  double gatherNs(Part part) const;
+  double gatherNs(int64_t params, Part part) const;
   double exposedNs(const RankCost &part, double reduction) const;
   double minPerWork(function_ref<double(const RankCost &)> time) const;
-  double gathersOfStep() const;
+  bool gathersEachUse() const { return candidate.zero == 3 && !space.gathersOnce; }
+  int64_t backwardParams() const;
+  double gatherAgainNs() const { return gathersEachUse() ? gatherNs(backwardParams(), Part::Any) : 0; }
+  double blocksNs() const;
+  double inTheWayNs(const RankCost &part) const;
   double chainNs(double first, double wait, double own) const;
+  /// Whether collectives of replicas run beside compute.
+  bool overlaps() const { return machine.hardware().overlap && space.overlaps; }
   bool shardsParams() const { return candidate.zero == 3 || (space.rounds && candidate.zero > 0); }
 
   const Candidate &candidate;
@@ -61,15 +68,14 @@ bool Bound::isTooLarge(uint64_t limit) const {
   return bytes / candidate.stages > static_cast<int64_t>(limit);
 }
 
-/// A microbatch's time on all stages. Within a stage, communication of tensor axes that a profile does not hide delays
-/// what follows; the last one of a block may run beside the next block, of another microbatch.
-double Bound::microbatchNs() const {
-  double work = static_cast<double>(std::max<int64_t>(0, all.compute));
-  double waits = std::max(0.0, static_cast<double>(all.forward + all.backward) - work);
+/// What may be hidden of a microbatch's time on all stages. Within a stage, communication of tensor axes that a profile
+/// does not hide delays what follows; the last one of a block may run beside the next block, of another microbatch.
+double Bound::hiddenNs() const {
   if (candidate.stages == 1)
-    return work + waits;
-  double layers = std::max<double>(1, static_cast<double>(cost.layers / (candidate.stages * candidate.chunks)));
-  return work + waits * (layers - 1) / layers;
+    return 0;
+  double waits =
+      std::max<double>(0, static_cast<double>(all.forward + all.backward - std::max<int64_t>(0, all.compute)));
+  return waits / std::max<double>(1, static_cast<double>(cost.layers / (candidate.stages * candidate.chunks)));
 }
 
 /// The least share of a stage's microbatch for which each later stage must wait, before its first one and after its
@@ -111,24 +117,38 @@ double Bound::reductionNs(Part part) const {
                              : collectivesNs(CollKind::ReduceScatter, grads / candidate.data, space.weightBytes, part);
 }
 
-/// One gather of all parameters.
-double Bound::gatherNs(Part part) const {
+/// One gather of parameters that have so many bytes before they are rounded.
+double Bound::gatherNs(int64_t params, Part part) const {
   if (candidate.data == 1 || !space.trains || candidate.zero == 0)
     return 0;
-  return collectivesNs(format::CollKind::AllGather, all.params / 2 / candidate.data, /*elementBytes=*/2, part);
+  return collectivesNs(format::CollKind::AllGather, params / 2 / candidate.data, /*elementBytes=*/2, part);
 }
 
-/// How often all parameters are gathered.
-double Bound::gathersOfStep() const {
-  bool perUse = candidate.zero == 3 && !space.gathersOnce;
-  return perUse ? 2 * static_cast<double>(candidate.microbatches) : 1;
+/// Bytes of parameters that backward reads again: matrices of the equal layers. It reads no tables, biases and scales,
+/// and those outside of the layers may be such.
+int64_t Bound::backwardParams() const {
+  constexpr int64_t widest = sizeof(double);
+  return std::max<int64_t>(0, cost.layer.params * cost.layers - widest * space.vectorElements);
 }
 
-/// The time by which the last reduction of a part's gradients exceeds its last backward, with which it begins.
+/// What is left of the last reduction of a part's gradients after its last backward, with which it begins.
 double Bound::exposedNs(const RankCost &part, double reduction) const {
   int64_t grads = all.grads ? all.grads : all.params, own = all.grads ? part.grads : part.params;
   double share = grads > 0 ? static_cast<double>(own) / static_cast<double>(grads) : 0;
-  return (reduction * share - static_cast<double>(part.backward)) / static_cast<double>(candidate.chunks);
+  double hidden = overlaps() ? static_cast<double>(part.backward) : 0;
+  return (reduction * share - hidden) / static_cast<double>(candidate.chunks);
+}
+
+/// What a part's collectives of replicas add to each microbatch where none runs beside compute.
+double Bound::inTheWayNs(const RankCost &part) const {
+  if (overlaps())
+    return 0;
+  double ns = 0, chunks = static_cast<double>(candidate.chunks);
+  if (candidate.zero >= 2)
+    ns += std::max(0.0, exposedNs(part, reductionNs(Part::Any))) * chunks;
+  if (gathersEachUse() && all.params > 0)
+    ns += gatherNs(all.params, Part::Any) * static_cast<double>(part.params) / static_cast<double>(all.params);
+  return ns;
 }
 
 /// A time, which is a sum over parts of the model, of a stage with all work and the parts that have least of it.
@@ -161,37 +181,64 @@ double Bound::waitingNs() const {
   double microbatches = static_cast<double>(candidate.microbatches), each = microbatchNs();
   if (each <= 0)
     return 0;
-  double gather = space.gathersFirst(candidate) ? gatherNs(Part::Any) / static_cast<double>(candidate.chunks) : 0;
+  double gather = space.gathersFirst(candidate) ? gatherNs(all.params, Part::Any) : 0;
   double head = minPerWork([&](const RankCost &part) {
-    return gather * static_cast<double>(part.params) / std::max(1.0, static_cast<double>(all.params));
+    return gather * static_cast<double>(part.params) / std::max(1.0, static_cast<double>(all.params)) /
+           static_cast<double>(candidate.chunks);
   });
   double tail = minPerWork([&](const RankCost &part) { return updateNs(part); });
-  if (machine.hardware().overlap)
-    tail = std::max(tail, minPerWork([&](const RankCost &part) { return exposedNs(part, reductionNs(Part::Any)); }));
+  double exposed = minPerWork([&](const RankCost &part) { return exposedNs(part, reductionNs(Part::Any)); });
+  if (overlaps())
+    tail = std::max(tail, exposed);
+  else if (candidate.zero < 2) // else each microbatch has its own
+    tail += exposed;
   // The last backward of the first stage comes after those of the others, unless weight gradients come later.
   bool drains = candidate.chunks == 1 && (candidate.schedule.empty() || candidate.schedule == "1f1b");
-  return chainNs(head + (drains ? tail : 0), each * waitingShare(), microbatches * each + (drains ? 0 : tail));
+  double own = microbatches * (each + minPerWork([&](const RankCost &part) { return inTheWayNs(part); }));
+  return chainNs(head + (drains ? tail : 0), each * waitingShare(), own + (drains ? 0 : tail));
+}
+
+/// The microbatches' forwards and backwards, on all stages together: each begins its own gathers and ends after them.
+double Bound::blocksNs() const {
+  double forward = static_cast<double>(all.forward), backward = static_cast<double>(all.backward);
+  double longest = microbatchNs();
+  if (gathersEachUse()) {
+    double gather = gatherNs(all.params, Part::Whole), again = gatherAgainNs();
+    if (overlaps())
+      longest = std::max(longest, std::max(forward - hiddenNs(), gather) + std::max(backward - hiddenNs(), again));
+    else
+      longest += gather + again;
+  }
+  if (!overlaps() && candidate.zero >= 2)
+    longest += reductionNs(Part::Whole);
+  return static_cast<double>(candidate.microbatches) * longest;
 }
 
 /// Each rank's own work, the mean over stages. That communication beside kernels slows them is left out: the player
 /// charges a kernel only for what had begun before it, and of that only for what ends last.
 double Bound::serialNs() const {
-  double microbatches = static_cast<double>(candidate.microbatches), reduction = reductionNs(Part::Whole);
-  double exposed = std::max(0.0, exposedNs(all, reduction));
-  double reductions = candidate.zero >= 2 ? microbatches : 1;
-  double tail = machine.hardware().overlap ? std::max(updateNs(all), exposed) : updateNs(all) + reductions * reduction;
-  double head = space.gathersFirst(candidate) ? gatherNs(Part::Whole) / static_cast<double>(candidate.chunks) : 0;
-  return (head + microbatches * microbatchNs() + tail) / static_cast<double>(candidate.stages);
+  double reduction = reductionNs(Part::Whole), tail = updateNs(all);
+  double gather = gathersEachUse() ? 0 : gatherNs(all.params, Part::Whole), head = 0;
+  if (space.gathersFirst(candidate))
+    head = gather / static_cast<double>(candidate.chunks);
+  if (overlaps())
+    tail = std::max(tail, // a backward that waits for its gathers hides more
+                    exposedNs(all, reduction - std::max(0.0, gatherAgainNs() - static_cast<double>(all.backward))));
+  else
+    tail += (candidate.zero < 2 ? reduction : 0) + (space.gathersFirst(candidate) ? 0 : gather);
+  return (head + blocksNs() + tail) / static_cast<double>(candidate.stages);
 }
 
 /// Reductions follow each other on their queue, those of each microbatch after the first forward; gathers on theirs.
 /// Both queues may be busy at once, so the longer one counts.
 double Bound::exchangeNs() const {
-  double reductions = reductionNs(Part::Whole);
+  double reductions = reductionNs(Part::Whole), microbatches = static_cast<double>(candidate.microbatches);
   if (candidate.zero >= 2 && candidate.data > 1 && space.trains)
-    reductions = reductions * static_cast<double>(candidate.microbatches) +
-                 static_cast<double>(std::max<int64_t>(0, all.forward));
-  return std::max(reductions, gathersOfStep() * gatherNs(Part::Whole)) / static_cast<double>(candidate.stages);
+    reductions = reductions * microbatches + static_cast<double>(std::max<int64_t>(0, all.forward));
+  double gathers = gatherNs(all.params, Part::Whole);
+  if (gathersEachUse())
+    gathers = microbatches * (gathers + gatherAgainNs());
+  return std::max(reductions, gathers) / static_cast<double>(candidate.stages);
 }
 
 int64_t Bound::ns() const { return static_cast<int64_t>(std::max({waitingNs(), serialNs(), exchangeNs()})); }

@@ -332,7 +332,7 @@ int64_t RandomShards::play() {
     size_t at = 0;
     for (int64_t layer = 0; layer < cost.layers; ++layer) {
       for (; at < gathers.size() && (at == 0 || gathers[at - 1].first < layer || gathers[at].first == layer); ++at)
-        send(gatherQueue, 0, gathers[at].second);
+        send(gatherQueue, now, gathers[at].second); // not before the block begins
       arrival[layer] = gatherQueue;
     }
   };
@@ -384,9 +384,21 @@ TEST(Bound, CountsExchangeAndUpdate) {
   EXPECT_EQ(bound(), 2 * 30'000 + 1'400'000 - 20'000);
   candidate.zero = 2; // the exchange of two microbatches, 700,000 ns each, after the first forward
   EXPECT_EQ(bound(), 10'000 + 2 * 700'000);
+  space.overlaps = false; // all one after the other, and a gather after the update
+  EXPECT_EQ(bound(), 2 * (30'000 + 700'000) + 5000 / 8 + 350'000);
+  space.overlaps = true;
   candidate.zero = 3;   // a gather for each forward and backward of two microbatches, 350,000 ns each
   cost.layer.grads = 8; // as if they were exchanged in no time
-  EXPECT_EQ(bound(), 4 * 350'000);
+  EXPECT_EQ(bound(), 4 * 350'000 + 5000 / 8);
+  cost.layer.forward = 400'000; // which hides its gathers; the backward does not
+  EXPECT_EQ(bound(), 2 * (4'000'000 + 350'000) + 5000 / 8);
+  cost.layer.forward = 1000;
+  space.vectorElements = 50'000; // in bytes half of all, which backward may not read
+  EXPECT_EQ(bound(), 2 * (350'000 + 175'000) + 5000 / 8);
+  space.overlaps = false;
+  EXPECT_EQ(bound(), 2 * (30'000 + 350'000 + 175'000 + 70) + 5000 / 8); // 70 for the gradients
+  space.overlaps = true;
+  space.vectorElements = 0;
   space.gathersOnce = true;
   EXPECT_EQ(bound(), 350'000);
   space.gathersOnce = false;

@@ -12,9 +12,12 @@ namespace par {
 ///     waiting   the first microbatch comes through the stages before, after the first one's gather of rounded masters;
 ///               the last one leaves through them, before its update or what the reduction exceeds the last backward by
 ///     serial    each rank's gather of rounded masters, its microbatches, and its update or what the reduction exceeds
-///               the last backward by
+///               the last backward by. With zero 3 a microbatch takes the longer of its forward and a gather of all
+///               parameters, and of its backward and a gather of the layers' matrices: each block begins its own
+///               gathers and ends after them
 ///     exchange  all reductions of replicas, those of each microbatch after the first forward, or all their gathers
 ///
+/// Where no collective runs beside compute (`collectives.overlap: false`), all of a rank's follow its work.
 /// Left out are transfers between stages, and that communication beside kernels slows them. Nothing: parameters,
 /// gradients and states are more than the limit.
 std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,
