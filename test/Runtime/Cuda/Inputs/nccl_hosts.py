@@ -112,14 +112,15 @@ class Trial:
     def goes_on(self, plan, victims):
         """Ranks are lost, one after the other, once ten more steps are made."""
         self.compile(plan)
-        straight, lost, steps = FOLDER / "straight.jsonl", FOLDER / "lost.jsonl", 60
+        straight, lost, steps = FOLDER / "straight.jsonl", FOLDER / "lost.jsonl", 100
         for rank in self.start(straight, steps):
             rank.communicate(timeout=PATIENCE)
         ranks = self.start(lost, steps, more=["--restart"])
         for number, victim in enumerate(victims):
             while ranks[0].poll() is None and (not lost.exists() or lost.read_bytes().count(b"\n") < 10 * (number + 1)):
                 time.sleep(0.02)
-            for pid in pathlib.Path(f"/proc/{ranks[victim].pid}/task/{ranks[victim].pid}/children").read_text().split():
+            children = pathlib.Path(f"/proc/{ranks[victim].pid}/task/{ranks[victim].pid}/children")
+            for pid in children.read_text().split() if ranks[victim].poll() is None else []:
                 os.kill(int(pid), signal.SIGKILL)
         outputs = [rank.communicate(timeout=PATIENCE)[0] for rank in ranks]
         went = len(re.findall(r"goes on after step \d+, [\d.]+ s after the loss", outputs[0]))
