@@ -78,6 +78,15 @@ TEST(Packing, ScalesToTrainingSteps) {
   expectQuickAndTight(problem, 1.01);
 }
 
+TEST(Packing, OfTwelveThousandBuffersIsWithin256thOfTheBound) {
+  PackingProblem problem = trainingStep(126, 8);
+  for (PackItem &item : problem.items) // a second life, so that no greedy order reaches the bound at once
+    if (item.name == "scratch")
+      item.lives.push_back({item.lives.back().end + 3, item.lives.back().end + 4});
+  EXPECT_GT(problem.items.size(), 12000u);
+  expectQuickAndTight(problem, 1.0 + 1.0 / 256);
+}
+
 TEST(Packing, ScalesToFiveThousandRandomLives) {
   std::mt19937 random(1);
   expectQuickAndTight(randomPacking(random, 5000, 3000), 1.05);

@@ -209,7 +209,7 @@ private:
     auto attempt = [&](auto larger) {
       llvm::stable_sort(order, larger);
       for (Fit fit : {Fit::Tightest, Fit::Lowest})
-        if (best.arena > best.lowerBound)
+        if (best.arena > best.lowerBound && !isEnough())
           accept(order, fit);
     };
     attempt([&](unsigned a, unsigned b) { return placer.begin(a) < placer.begin(b); });
@@ -223,8 +223,15 @@ private:
     });
   }
 
+  /// Tens of thousands of items, of which each order takes long, may stay above the bound by 1/256.
+  bool isEnough() const {
+    constexpr uint64_t many = uint64_t(1) << 28; // pairs of items, each of which an order compares at most once
+    return orders * count * count / 2 > many && best.arena - best.lowerBound <= best.lowerBound / 256;
+  }
+
   /// Keeps the order if its arena is no larger.
   bool accept(llvm::ArrayRef<unsigned> order, Fit fit) {
+    ++orders;
     std::optional<Packing> packing = placer.place(order, fit, best.arena);
     if (!packing)
       return false;
@@ -254,6 +261,7 @@ private:
 
   Placer placer;
   unsigned count;
+  uint64_t orders = 0; ///< that were tried
   Packing best;
   std::vector<unsigned> bestOrder;
   Fit bestFit = Fit::Tightest;
