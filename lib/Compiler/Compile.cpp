@@ -9,6 +9,7 @@
 #include "par/Compiler/Diagnostics.h"
 #include "par/Compiler/Trial.h"
 #include "par/Dialect/Interfaces/Optimizer.h"
+#include "par/Phases/Annotate/GradientFlow.h"
 #include "par/Phases/Codegen/KernelTable.h"
 #include "par/Phases/Import/Passes.h"
 #include "par/Phases/Split/Passes.h"
@@ -147,6 +148,8 @@ bool Street::import() {
 }
 
 bool Street::finishPhase(StringRef name) {
+  if (name == "annotate") // variables have kinds, and each step is still one device's forward
+    out.facts.modelFlops = modelFlops(*out.module->getOps<StepOp>().begin(), plan.plan.train.has_value());
   if (llvm::is_contained(options.keep, name))
     out.modules[name.str()] = out.module->clone();
   return goesOn(name);

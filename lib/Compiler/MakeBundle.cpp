@@ -41,7 +41,7 @@ static std::optional<format::TextFeed> findTextFeed(ModuleOp module, const Plan 
 }
 
 StepFacts collectFacts(ModuleOp module, const Plan &plan) {
-  StepFacts facts{collectInputLimits(module), findTextFeed(module, plan), {}, {}};
+  StepFacts facts{collectInputLimits(module), findTextFeed(module, plan), {}, {}, 0};
   for (StepOp step : module.getOps<StepOp>())
     if (auto dims = step->getAttrOfType<DictionaryAttr>(outputBatchDims))
       for (NamedAttribute dim : dims)

@@ -14,6 +14,7 @@
 #include "par/Report/MemoryLimit.h"
 #include "par/Report/Names.h"
 #include "par/Report/Page.h"
+#include "par/Report/Search.h"
 #include "par/Report/Text.h"
 #include "par/Report/Trace.h"
 #include "par/format/Printable.h"
@@ -161,17 +162,18 @@ static void printPlanning(const Facts &facts, bool verbose, llvm::raw_ostream &o
     printMatches(*facts.matches, out);
 }
 
-static void describePlanning(const ModelPlan &model, Facts &facts) {
+static void describePlanning(const ModelPlan &model, ArrayRef<std::string> plans, Facts &facts) {
   facts.model = describeModel(model);
   facts.module = describeModule(model);
   facts.plan = describePlan(model);
   facts.recipes = describeRecipes(model);
   facts.padding = findPaddedDims(model);
   facts.keys = listKeys(model);
+  addReasons(plans, facts.keys);
 }
 
 void CompileRun::summarize(const ModelPlan &model) {
-  describePlanning(model, facts);
+  describePlanning(model, options.plans, facts);
   facts.search = beside.search;
   if (options.verbose || explained.isAlone() || wantsAll(options, report))
     facts.matches = findMatches(model);
@@ -286,6 +288,7 @@ int CompileRun::checkCode(const Compiled &compiled) {
 
 static void describeStep(const Compiled &compiled, const Simulation &simulation, Facts &facts) {
   facts.prediction = describePrediction(compiled.planned.plan.plan, *compiled.bundle, simulation);
+  facts.utilization = describeUtilization(compiled, facts.prediction->stepNs);
   facts.order = describeRankOrder(compiled, *facts.communications, simulation);
   facts.bucket = compiled.bucket;
   facts.timeline = describeTimeline(*compiled.bundle, compiled.planned.entry(), simulation);
@@ -411,6 +414,15 @@ static std::string pageOf(const Facts &facts, const std::vector<CompileDiagnosti
   return reportAsPage(reportAsJson(facts, {Done, "", findings}));
 }
 
+/// Adds the page; and the plan says which keys a search has chosen, as --write-plan does.
+static void describeWritten(const Facts &facts, const std::vector<CompileDiagnostic> &findings,
+                            format::Bundle &bundle) {
+  for (format::Blob &blob : bundle.blobs)
+    if (facts.search && blob.name == "plan.yaml")
+      blob.bytes = markFound(*facts.search, blob.bytes);
+  bundle.blobs.push_back({"report.html", pageOf(facts, findings)});
+}
+
 int CompileRun::proveAndWrite(Compiled &compiled) {
   const Plan &plan = compiled.planned.plan.plan;
   if (part && !part->hasState(compiled, sink))
@@ -429,7 +441,7 @@ int CompileRun::proveAndWrite(Compiled &compiled) {
   if (options.emitReport)
     return say(pageOf(facts, findings), out);
   if (writes(options))
-    compiled.bundle->blobs.push_back({"report.html", pageOf(facts, findings)});
+    describeWritten(facts, findings, *compiled.bundle);
   if (part)
     part->made.emplace(std::move(compiled));
   return part || !writes(options) ? int(Done) : write(compiled);

@@ -4,6 +4,8 @@
 #include "par/Report/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 
@@ -37,6 +39,25 @@ void Explanation::print(const Compiled &compiled, const Facts &facts, raw_ostrea
     explainCuts(facts, out);
   } else if (subject == "recompute") {
     explainRecomputation(facts, out);
+  }
+}
+
+void addReasons(ArrayRef<std::string> plans, std::vector<KeyFact> &keys) {
+  for (const std::string &plan : plans) {
+    auto file = MemoryBuffer::getFile(plan); // one that is no file was reported before
+    if (!file)
+      continue;
+    SmallVector<StringRef> lines;
+    (*file)->getBuffer().split(lines, '\n');
+    for (KeyFact &key : keys) {
+      auto [name, number] = StringRef(key.origin).rsplit(':');
+      size_t line = 0;
+      if (name != sys::path::filename(plan) || number.getAsInteger(10, line) || line == 0 || line > lines.size())
+        continue;
+      size_t mark = lines[line - 1].rfind("# --auto");
+      if (mark != StringRef::npos)
+        key.reason = lines[line - 1].drop_front(mark + 2).rtrim().str();
+    }
   }
 }
 

@@ -8,6 +8,9 @@
 
 namespace par {
 
+/// Reasons of the keys that a search has chosen, from the comments of plans that it wrote.
+void addReasons(llvm::ArrayRef<std::string> plans, std::vector<KeyFact> &keys);
+
 /// The subject of --explain: a word, or a name of the model.
 class Explanation {
 public:

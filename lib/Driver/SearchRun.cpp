@@ -86,6 +86,25 @@ static PlanText textOf(const CompileOptions &options, const Model &model) {
   return text;
 }
 
+/// A finding about the target that --gpus stands for, by that flag.
+static CompileDiagnostic nameGpus(const CompileOptions &options, CompileDiagnostic finding) {
+  auto gpus = readGpus(options.gpus);
+  if (!gpus || finding.file != "--set target=" + gpus->second)
+    return finding;
+  finding.file = "--gpus " + options.gpus;
+  if (StringRef message = finding.message; message.consume_front("target takes "))
+    finding.message = "after the number --gpus takes " + message.str();
+  return finding;
+}
+
+/// "needs 12.3 GiB"; an estimate within the limit was too low, as stages of layers that differ in size.
+static std::string describeNeed(const SearchedPlan &plan, uint64_t limit) {
+  std::string bytes = humanBytes(double(plan.known().peak));
+  if (plan.played || uint64_t(plan.known().peak) > limit)
+    return "needs " + bytes;
+  return "is estimated to need " + bytes + ", and does not fit when it is compiled";
+}
+
 /// The search of either flag for the model of its file, with its errors. Nothing after one, of which `code` is the exit
 /// code.
 static std::optional<SearchResult> search(const CompileOptions &options, DiagnosticSink sink, int &code) {
@@ -101,7 +120,8 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
     searching.compiles = 1;
     searching.tolerance = 30;
   }
-  std::optional<SearchResult> result = searchPlans(model, textOf(options, *model), searching, sink);
+  auto named = [&](const CompileDiagnostic &finding) { sink(nameGpus(options, finding)); };
+  std::optional<SearchResult> result = searchPlans(model, textOf(options, *model), searching, named);
   if (!result || !result->plans.empty())
     return result;
   CompileDiagnostic finding;
@@ -115,9 +135,9 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
   }
   code = CannotBe;
   const SearchedPlan &leanest = *result->leanest;
-  finding.message = formatv("no plan for {0} ranks fits {1} a rank: {2} needs {3}", searching.ranks,
+  finding.message = formatv("no plan for {0} ranks fits {1} a rank: {2} {3}", searching.ranks,
                             humanBytes(double(*result->limit)), describeCandidate(leanest.candidate),
-                            humanBytes(double(leanest.known().peak)));
+                            describeNeed(leanest, *result->limit));
   std::string less = leanest.candidate.offloads ? "more ranks, or precision: bf16 take less"
                                                 : "more ranks, precision: bf16, or offload: [states] take less";
   finding.notes.push_back(result->fewest ? formatv("{0} ranks fit: {1}", result->fewest->ranks,
@@ -144,8 +164,10 @@ static std::optional<int64_t> tokensOf(const ModelPlan &model) {
 }
 
 /// The part that takes most of the step, beside the memory that is left.
-static std::string describeLimit(const Prediction &prediction, uint64_t peak, std::optional<uint64_t> limit) {
-  std::pair<int64_t, const char *> parts[] = {{prediction.computePermille, "compute"},
+static std::string describeLimit(const Prediction &prediction, int64_t launches, uint64_t peak,
+                                 std::optional<uint64_t> limit) {
+  std::pair<int64_t, const char *> parts[] = {{prediction.computePermille - launches, "compute"},
+                                              {launches, "launch overhead"},
                                               {prediction.bubblePermille, "waiting for other stages"},
                                               {prediction.communicationPermille, "exposed communication"}};
   auto most = *max_element(parts, [](auto &one, auto &other) { return one.first < other.first; });
@@ -155,7 +177,7 @@ static std::string describeLimit(const Prediction &prediction, uint64_t peak, st
   return text;
 }
 
-static FitFacts describeFit(const Compiled &compiled, const Facts &facts) {
+static FitFacts describeFit(const Compiled &compiled, const Simulation &simulation, const Facts &facts) {
   const ModelPlan &model = compiled.planned.plan;
   FitFacts fit;
   int64_t stepNs = facts.prediction->stepNs;
@@ -165,7 +187,8 @@ static FitFacts describeFit(const Compiled &compiled, const Facts &facts) {
   uint64_t peak = 0;
   for (const RoleMemory &role : facts.memory->roles)
     peak = std::max(peak, role.peak);
-  fit.limitedBy = describeLimit(*facts.prediction, peak, facts.memory->limit);
+  fit.limitedBy = describeLimit(*facts.prediction, launchPermille(simulation, compiled.planned.hardware), peak,
+                                facts.memory->limit);
   return fit;
 }
 
@@ -209,8 +232,9 @@ static bool describe(const SearchResult &result, bool all, Facts &facts, Diagnos
   facts.search = describeSearch(result, shownAlternatives);
   facts.memory = {result.limit, measureMemory(bundle)};
   facts.prediction = describePrediction(planned.plan.plan, bundle, *simulation);
+  facts.utilization = describeUtilization(best, facts.prediction->stepNs);
   facts.memoryOverTime = describeMemoryOverTime(bundle, planned.entry(), *simulation);
-  facts.fit = describeFit(best, facts);
+  facts.fit = describeFit(best, *simulation, facts);
   if (all)
     describeWhole(result, *simulation, facts);
   return true;
@@ -219,6 +243,7 @@ static bool describe(const SearchResult &result, bool all, Facts &facts, Diagnos
 static void printFit(const SearchResult &result, const Facts &facts, raw_ostream &out) {
   printModel(*facts.model, result.space.trains, out);
   printPlan(*facts.plan, out);
+  printAssumed(result, out);
   out << "fits    yes\n";
   printFewest(result, out);
   printSearch(result, out);
@@ -228,7 +253,10 @@ static void printFit(const SearchResult &result, const Facts &facts, raw_ostream
   out << formatv("rate    {0:f1} samples a second", facts.fit->samplesPerSecond);
   if (facts.fit->tokensPerSecond)
     out << formatv(", {0:f0} tokens a second", *facts.fit->tokensPerSecond);
-  out << "\nlimited by " << facts.fit->limitedBy << "\n";
+  out << "\n";
+  if (facts.utilization)
+    printUtilization(*facts.utilization, out);
+  out << "limited by " << facts.fit->limitedBy << "\n";
 }
 
 /// `findings`: those that the sink has got. `reports`: all facts are wanted.
@@ -273,7 +301,8 @@ static bool writePlan(const SearchResult &result, const std::string &file, Diagn
   std::error_code error;
   raw_fd_ostream out(file, error);
   if (!error) {
-    out << commentReasons(result) << markFound(result, result.best->planned.plan.plan.toText(/*origins=*/true));
+    std::string plan = result.best->planned.plan.plan.toText(/*origins=*/true);
+    out << commentReasons(result) << markFound(describeSearch(result, 0), plan);
     out.close();
     error = out.error();
     out.clear_error();
@@ -295,6 +324,7 @@ int completeBySearch(const CompileOptions &options, raw_ostream &out, Diagnostic
   bool printsElse = options.json || options.emits() || options.printPlan || options.list || !options.stopAfter.empty();
   if (!options.quiet && !printsElse && options.explain.empty()) {
     printSearch(*result, out);
+    printAssumed(*result, out);
     if (options.alternatives)
       printAlternatives(*result, shownAlternatives, out);
   }

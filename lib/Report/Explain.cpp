@@ -101,7 +101,7 @@ void explainPlan(const Facts &facts, raw_ostream &os) {
     }
   auto print = [&](const KeyFact &key) {
     os << "  " << left_justify(key.key, width + 2) << left_justify(key.value, valueWidth + 2) << saidBy(key.origin)
-       << "\n";
+       << (key.reason.empty() ? "" : " (" + key.reason + ")") << "\n";
   };
   printPlan(*facts.plan, os);
   os << "keys that were said; " << facts.keys.size() - said.size() - derived.size()

@@ -346,6 +346,7 @@ static void attributes(ReportWriter &writer, const KeyFact &key) {
   writer.text("key", key.key);
   writer.text("value", key.value);
   writer.text("origin", key.origin);
+  writer.optionalText("reason", key.reason);
 }
 
 static void attributes(ReportWriter &writer, const SearchFacts::Reason &reason) {
@@ -353,6 +354,8 @@ static void attributes(ReportWriter &writer, const SearchFacts::Reason &reason) 
   writer.text("value", reason.value);
   writer.optionalText("second", reason.second);
   writer.json.attribute("slower_percent", reason.slowerPercent);
+  writer.optionalText("others", reason.others);
+  writer.json.attribute("compiled", reason.compiled);
 }
 
 static void attributes(ReportWriter &writer, const SearchFacts::Alternative &plan) {
@@ -390,6 +393,15 @@ static void attributes(ReportWriter &writer, const FitFacts &fit) {
   writer.text("limited_by", fit.limitedBy);
 }
 
+static void attributes(ReportWriter &writer, const Utilization &utilization) {
+  writer.json.attribute("flops", utilization.flops);
+  writer.json.attribute("flops_per_second", utilization.perSecond);
+  writer.json.attribute("peak_per_second", utilization.peakPerSecond);
+  writer.json.attribute("percent", utilization.percent());
+  writer.text("type", utilization.type);
+  writer.text("hardware", utilization.hardware);
+}
+
 static void writeFacts(ReportWriter &writer, const Facts &facts) {
   writer.optionalObject("model", facts.model);
   writer.optionalObject("module", facts.module);
@@ -409,6 +421,7 @@ static void writeFacts(ReportWriter &writer, const Facts &facts) {
   writer.optionalObject("kernels", facts.kernels);
   writer.optionalObject("ways_out", facts.waysOut);
   writer.optionalObject("prediction", facts.prediction);
+  writer.optionalObject("utilization", facts.utilization);
   writer.optionalObject("order", facts.order);
   writer.optionalObject("bucket", facts.bucket);
   writePictures(writer.json, facts);

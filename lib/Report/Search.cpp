@@ -1,10 +1,14 @@
 // Text of what a search has found: the plan, its alternatives, and why.
 #include "par/Report/Search.h"
 
+#include "par/Inspect/Prediction.h"
 #include "par/Report/Text.h"
+#include "par/Search/Reasons.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 using namespace llvm;
 
@@ -25,15 +29,13 @@ static std::string percentAbove(int64_t slower, int64_t ns) {
   return formatv("{0:f1}", ns > 0 ? 100.0 * double(slower - ns) / double(ns) : 0.0);
 }
 
-static std::string percent(int64_t permille) { return formatv("{0:f1}", double(permille) / 10); }
-
 static std::string sentenceOf(const SearchFacts::Reason &reason) {
   if (reason.second.empty())
     return "no other value is possible or fits";
-  // One that was not compiled, since its estimate is no better than what a search tolerates.
-  if (reason.slowerPercent < 0)
-    return formatv("second {0}, estimated {1:f1} % faster", reason.second, -reason.slowerPercent);
-  return formatv("second {0}, {1:f1} % slower", reason.second, reason.slowerPercent);
+  // An estimated one may be faster: it was not compiled, since that is no more than what a search tolerates.
+  return formatv("second {0}{1}, {2}{3:f1} % {4}", reason.second,
+                 reason.others.empty() ? "" : " (with " + reason.others + ")", reason.compiled ? "" : "estimated ",
+                 std::abs(reason.slowerPercent), reason.slowerPercent < 0 ? "faster" : "slower");
 }
 
 SearchFacts describeSearch(const SearchResult &result, size_t alternatives) {
@@ -45,12 +47,18 @@ SearchFacts describeSearch(const SearchResult &result, size_t alternatives) {
   facts.boundNs = result.boundNs;
   if (!result.plans.empty() && result.boundNs > 0)
     facts.gapPercent = 100.0 * double(result.plans.front().known().stepNs - result.boundNs) / double(result.boundNs);
-  for (const KeyReason &reason : result.reasons)
-    facts.reasons.push_back({reason.key, reason.value, reason.second, double(reason.slower) / 10});
+  if (!result.plans.empty()) {
+    facts.settings = result.settings();
+    if (result.space.stages) // the user's
+      erase_if(facts.settings, [](StringRef setting) { return setting.starts_with("pipeline.stages="); });
+    for (const KeyReason &reason : explainKeys(result))
+      facts.reasons.push_back(
+          {reason.key, reason.value, reason.second, reason.slowerPercent, reason.others, reason.played});
+  }
   for (const SearchedPlan &plan : ArrayRef(result.plans).take_front(alternatives)) {
     const Estimate &known = plan.known();
     facts.alternatives.push_back({describeCandidate(plan.candidate), known.stepNs, known.peak,
-                                  double(plan.slowerPermille(result.plans.front())) / 10, plan.played.has_value(),
+                                  slowerPercent(plan, result.plans.front()), plan.played.has_value(),
                                   known.recomputes});
   }
   if (result.fewest) {
@@ -100,12 +108,20 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
   printReasons(describeSearch(result, 0), os);
 }
 
+void printAssumed(const SearchResult &result, raw_ostream &os) {
+  const PlannedModel &planned = result.best->planned;
+  if (std::optional<double> gain = gainOfBf16(planned))
+    os << formatv("note    precision is f32, as the plan says none; {0} has {1:f0} times as many FLOP/s in bf16: --set "
+                  "precision=bf16\n",
+                  planned.hardware.name, *gain);
+}
+
 void printAlternatives(const SearchResult &result, size_t most, raw_ostream &os) {
   os << "alternatives      step    slower        peak\n";
   for (const SearchedPlan &plan : ArrayRef(result.plans).take_front(most)) {
     const Estimate &known = plan.known();
     os << (plan.played ? "  compiled " : "  estimated") << right_justify(formatTime(known.stepNs), 11)
-       << right_justify(percent(plan.slowerPermille(result.plans.front())) + " %", 10)
+       << right_justify(formatv("{0:f1} %", slowerPercent(plan, result.plans.front())).str(), 10)
        << right_justify(humanBytes(double(known.peak)), 12) << "  " << describeCandidate(plan.candidate)
        << (known.recomputes ? ", with recomputation" : "") << "\n";
   }
@@ -137,9 +153,8 @@ static bool isWithin(StringRef path, StringRef key) {
   return path.consume_front(key) && (path.empty() || path.front() == '.');
 }
 
-std::string markFound(const SearchResult &result, StringRef plan) {
-  std::vector<std::string> settings = result.settings();
-  std::vector<SearchFacts::Reason> reasons = describeSearch(result, 0).reasons;
+std::string markFound(const SearchFacts &search, StringRef plan) {
+  std::vector<SearchFacts::Reason> reasons = search.reasons;
   std::string text;
   SmallVector<std::pair<size_t, std::string>> above; // the keys that a line lies in, with their indents
   for (StringRef line : split(plan.rtrim('\n'), '\n')) {
@@ -149,10 +164,8 @@ std::string markFound(const SearchResult &result, StringRef plan) {
     std::string key = line.trim().split(':').first.str();
     above.emplace_back(indent, above.empty() ? key : above.back().second + "." + key);
     StringRef path = above.back().second, rest = line;
-    bool isFound = any_of(settings, [&](StringRef setting) {
-      StringRef key = setting.split('=').first;
-      return isWithin(path, key) && (key != "pipeline.stages" || result.space.stages == 0); // else the user's
-    });
+    bool isFound =
+        any_of(search.settings, [&](StringRef setting) { return isWithin(path, setting.split('=').first); });
     if (!isFound || !rest.consume_back("# --set")) {
       text += (line + "\n").str();
       continue;

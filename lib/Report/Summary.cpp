@@ -161,6 +161,13 @@ void printPrediction(const Prediction &prediction, llvm::raw_ostream &os) {
   os << "\n";
 }
 
+void printUtilization(const Utilization &utilization, llvm::raw_ostream &os) {
+  auto [unit, scale] = utilization.peakPerSecond >= 1e12 ? std::pair("TFLOP/s", 1e12) : std::pair("GFLOP/s", 1e9);
+  os << llvm::formatv("mfu     {0:f2} %: {1:f2} {2} a rank for the model, of {3:f1} that {4} has in {5}\n",
+                      utilization.percent(), utilization.perSecond / scale, unit, utilization.peakPerSecond / scale,
+                      utilization.hardware, utilization.type);
+}
+
 void printProof(const verify::Proof &proof, llvm::raw_ostream &os) {
   os << "proved  " << proof.programs << (proof.programs == 1 ? " program on " : " programs on ") << proof.ranks
      << (proof.ranks == 1 ? " rank: " : " ranks: ") << proof.communications

@@ -14,11 +14,14 @@ from .report import Memory, Plan, make, memory_of, plan_of, read_report
 @dataclasses.dataclass(frozen=True)
 class Reason:
     """Why the search has filled a key so: the best other value, and by how much the step is slower with it; second is
-    None where no other value is possible or fits."""
+    None where no other value is possible or fits. compiled: both plans were, whole; else both are estimated from their
+    layers. others: in which other keys the plan of that value differs, "" in none."""
     key: str
     value: str
     slower_percent: float
     second: Optional[str] = None
+    compiled: bool = True
+    others: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +58,8 @@ class PeakValue:
 class Found:
     """The best plan that a search has found. plan: its figures, and as text its keys; keys: each key with (value,
     origin); largest: at the peak of the fullest rank; step_ns: the predicted step, which none of the candidates is
-    below bound_ns; report: all facts, as docs/report.md has them. str() is what par-compile --fit prints."""
+    below bound_ns; mfu_percent: the model's FLOPs of a step as a part of the ranks' peak, None without matmuls; report:
+    all facts, as docs/report.md has them. str() is what par-compile --fit prints."""
     summary: str
     plan: Plan
     keys: dict
@@ -65,6 +69,7 @@ class Found:
     bound_ns: int
     samples_per_second: float
     tokens_per_second: Optional[float]
+    mfu_percent: Optional[float]
     limited_by: str
     candidates: int
     reasons: Tuple[Reason, ...]
@@ -112,7 +117,8 @@ def _found(summary, report):
         keys=keys, memory=memory_of(report), largest=tuple(make(PeakValue, each) for each in fullest["largest"]),
         step_ns=report["prediction"]["step_ns"], bound_ns=search["bound_ns"],
         samples_per_second=rate["samples_per_second"], tokens_per_second=rate.get("tokens_per_second"),
-        limited_by=rate["limited_by"], candidates=search["candidates"],
+        mfu_percent=report.get("utilization", {}).get("percent"), limited_by=rate["limited_by"],
+        candidates=search["candidates"],
         reasons=tuple(make(Reason, each) for each in search["reasons"]),
         alternatives=tuple(make(Alternative, each) for each in search["alternatives"]),
         fewest=make(Fewest, search["fewest"]) if "fewest" in search else None, report=report)

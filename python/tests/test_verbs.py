@@ -128,6 +128,7 @@ class Verbs(unittest.TestCase):
         self.assertGreater(found.largest[0].bytes, 0)
         self.assertIsNone(found.tokens_per_second)
         self.assertIn(found.limited_by, found.summary)
+        self.assertIn(f"mfu     {found.mfu_percent:.2f} %", found.summary)
         self.assertEqual(found.fewest.ranks, 1)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         error = self.refused(par.fit, MLP, gpus="many")

@@ -8,11 +8,15 @@ using namespace par;
 TEST(SearchText, Reasons) {
   SearchFacts facts;
   facts.reasons = {
-      {"mesh", "dp 8", "dp 4 x tp 2", 4.1}, {"zero.level", "1", "0", -0.4}, {"offload", "[states]", "", 0}};
+      {"mesh", "dp 8", "dp 4 x tp 2", 4.06},
+      {"batch.microbatches", "1", "4", 5.1, "dp 4 x tp 2, zero 0"},
+      {"zero.level", "1", "0", -0.4, "", /*compiled=*/false},
+      {"offload", "[states]", "", 0}};
   std::string text;
   llvm::raw_string_ostream os(text);
   printReasons(facts, os);
   EXPECT_EQ(os.str(), "  mesh = dp 8; second dp 4 x tp 2, 4.1 % slower\n"
+                      "  batch.microbatches = 1; second 4 (with dp 4 x tp 2, zero 0), 5.1 % slower\n"
                       "  zero.level = 1; second 0, estimated 0.4 % faster\n"
                       "  offload = [states]; no other value is possible or fits\n");
 }

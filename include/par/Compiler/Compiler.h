@@ -15,6 +15,8 @@ struct StepFacts {
   std::set<std::string> unsignedValues;
   /// Outputs that the model has with the batch in another dim than 0.
   std::map<std::string, int64_t> outputBatchDims;
+  /// By modelFlops, of one batch; 0 before Annotate.
+  double modelFlops = 0;
 };
 
 /// A text of everything in the plan that the result of a phase depends on, beside the phases in front of it.

@@ -9,6 +9,7 @@ namespace par {
 struct KeyFact {
   std::string key, value; ///< "zero.level", "1"
   std::string origin;     ///< "plan.yaml:4", "--set"; "default" or "auto": not said
+  std::string reason{};   ///< of a search that has chosen it, as the plan's file keeps it: "--auto: second dp 8, ..."
   bool isSaid() const { return origin != "default" && origin != "auto"; }
 };
 

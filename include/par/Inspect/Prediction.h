@@ -1,6 +1,8 @@
 // The predicted step, and the bubble that is expected of its schedule.
 #pragma once
 
+#include "par/Compiler/Compiler.h"
+#include "par/Costs/CostTable.h"
 #include "par/Plan/Model/Plan.h"
 #include "par/Simulator/Simulator.h"
 
@@ -27,5 +29,23 @@ struct Prediction {
   std::optional<ExpectedBubble> expected;
 };
 Prediction describePrediction(const Plan &plan, const format::Bundle &bundle, const Simulation &simulation);
+
+/// How much of the ranks' peak the model's operations of a step are (MFU).
+struct Utilization {
+  double flops = 0;         ///< of a step, on all ranks: see modelFlops
+  double perSecond = 0;     ///< of a rank
+  double peakPerSecond = 0; ///< of a rank, in matmuls, by the hardware file
+  std::string type;         ///< "bf16"
+  std::string hardware;     ///< name of the file
+  double percent() const { return 100 * perSecond / peakPerSecond; }
+};
+/// Nothing of a model without matmuls.
+std::optional<Utilization> describeUtilization(const Compiled &compiled, int64_t stepNs);
+
+/// The part of all ranks' time, in 1/1000, in which instructions are issued and kernels start: of compute.
+int64_t launchPermille(const Simulation &simulation, const CostTable &costs);
+
+/// How many times faster matmuls are in bf16, of a plan for GPUs that says no precision; else nothing.
+std::optional<double> gainOfBf16(const PlannedModel &planned);
 
 } // namespace par

@@ -13,6 +13,8 @@ struct SearchFacts {
     std::string key, value;
     std::string second; ///< the best other value; empty: none is possible or fits
     double slowerPercent = 0;
+    std::string others;   ///< in which other keys the plan of that value differs: "dp 4 x tp 2, 8 microbatches"
+    bool compiled = true; ///< both plans were, whole; else both are estimated from layers
   };
   struct Alternative {
     std::string plan; ///< "dp 8, zero 1, 8 microbatches of 2"
@@ -32,6 +34,7 @@ struct SearchFacts {
   std::string layers;  ///< that were profiled: "h, of which 47 of 48 are equal"; empty: the model was, whole
   int64_t boundNs = 0; ///< by the profiles no candidate's step is below
   double gapPercent = 0;
+  std::vector<std::string> settings;     ///< KEY=VALUE, by which it has completed the user's plan
   std::vector<Reason> reasons;           ///< a key each that the search has filled
   std::vector<Alternative> alternatives; ///< the best first, which is the plan
   std::optional<Fewest> fewest;          ///< ranks that the model fits

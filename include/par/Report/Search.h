@@ -24,6 +24,10 @@ void printReasons(const SearchFacts &facts, llvm::raw_ostream &os);
 ///       mesh = dp 8; second dp 4 x tp 2, 4.1 % slower
 void printSearch(const SearchResult &result, llvm::raw_ostream &os);
 
+/// `note    precision is f32, as the plan says none; h100-sxm has 13 times as many FLOP/s in bf16: --set
+/// precision=bf16` (one line), of a plan for GPUs.
+void printAssumed(const SearchResult &result, llvm::raw_ostream &os);
+
 /// The table of --alternatives, a line a plan, the best first: `most` of them.
 void printAlternatives(const SearchResult &result, size_t most, llvm::raw_ostream &os);
 
@@ -40,6 +44,6 @@ std::string commentReasons(const SearchResult &result);
 ///
 ///     mesh:
 ///       dp: 16                               # --auto: second dp 8 x tp 2, 4.7 % slower
-std::string markFound(const SearchResult &result, llvm::StringRef plan);
+std::string markFound(const SearchFacts &search, llvm::StringRef plan);
 
 } // namespace par

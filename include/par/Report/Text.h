@@ -67,6 +67,9 @@ void printKernels(const KernelFacts &facts, llvm::raw_ostream &os);
 /// `predicted step 118 ms: compute 88 %, bubble 10 % (1f1b, m = 8: closed form 11.1 %), exposed communication 2 %`
 void printPrediction(const Prediction &prediction, llvm::raw_ostream &os);
 
+/// `mfu     38.4 %: 230 TFLOP/s a rank for the model, of 600 that h100-sxm has in bf16`
+void printUtilization(const Utilization &utilization, llvm::raw_ostream &os);
+
 /// "118 ms", "4.2 ms", "730 us": three digits at most.
 std::string formatTime(int64_t ns);
 

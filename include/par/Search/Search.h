@@ -38,6 +38,9 @@ struct KeyReason {
   std::string key, value;
   std::string second; ///< the best candidate with another value; empty: no other value fits
   int64_t slower = 0; ///< by so many 1/1000
+  std::string others; ///< in which other keys that candidate differs: "dp 4 x tp 2, 8 microbatches"
+  bool played = true; ///< both were; else both steps are estimates from layers
+  double slowerPercent = 0;
 };
 
 struct SearchResult {

@@ -1,5 +1,6 @@
 #include "par/Phases/Annotate/GradientFlow.h"
 
+#include "par/Dialect/Attention.h"
 #include "par/Dialect/Interfaces/Cost.h"
 #include "par/Phases/Annotate/Passes.h"
 
@@ -46,6 +47,29 @@ int64_t GradientFlow::backward(Operation *op) const {
   if (llvm::none_of(op->getOperands(), [&](Value operand) { return reaches(operand); }))
     return 0;
   return llvm::any_of(op->getOperands(), [&](Value operand) { return frozen.contains(operand); }) ? 1 : 2;
+}
+
+/// The matmuls q k^T and p v.
+static double flopsOf(AttentionOp op) {
+  Heads heads(op);
+  return 2.0 * double(heads.batch * heads.heads * heads.queries * heads.keys) * double(heads.width + heads.valueWidth);
+}
+
+double modelFlops(StepOp step, bool trains) {
+  GradientFlow flow(step);
+  double all = 0;
+  step.walk([&](Operation *op) {
+    bool isMatmul = isa<DotOp, ConvolutionOp>(op);
+    auto attention = dyn_cast<AttentionOp>(op);
+    if (!isMatmul && !attention)
+      return;
+    double forward = attention ? flopsOf(attention) : double(flopsOf(op));
+    double gradients = llvm::count_if(op->getOperands(), [&](Value operand) { return flow.reaches(operand); });
+    if (attention && gradients > 0)
+      gradients = 2; // two matmuls of forward make four
+    all += forward * (trains ? 1 + gradients : 1);
+  });
+  return all;
 }
 
 } // namespace par

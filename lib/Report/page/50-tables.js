@@ -1,4 +1,6 @@
 // Sections of tables.
+const flopsText = rate => rate >= 1e12 ? (rate / 1e12).toFixed(0) + " TFLOP/s" : (rate / 1e9).toFixed(0) + " GFLOP/s";
+
 function summaryOf(report) {
   const cards = [], card = (value, name) => cards.push(element("div", {class: "card"}, element("b", {}, value), element("span", {}, name)));
   const p = report.prediction;
@@ -7,6 +9,8 @@ function summaryOf(report) {
     card(percentText(p.compute_permille), "compute");
     card(percentText(p.bubble_permille), "idle");
     card(percentText(p.communication_permille), "exposed communication");
+    const u = report.utilization;
+    if (u) card(u.percent.toFixed(1) + " %", "MFU: of " + flopsText(u.peak_per_second) + " a rank, " + u.hardware + " in " + u.type);
     if (p.core_permille) card(percentText(p.core_permille), "waiting for one of " + p.cores + " cores");
   }
   if (report.memory && report.memory.roles.length) {
@@ -50,6 +54,9 @@ function communicationTable(report) {
   const all = report.collectives || [], times = communicationTimes(report);
   if (!all.length) return element("p", {}, "The ranks do not communicate.");
   const reason = row => row.rule ? row.rule.text + " (" + row.rule.origin + ")" : row.reason || "";
+  // The dearest first: by what is exposed of it, among hidden ones by their bytes in a step.
+  const rows = [...all].sort((one, other) => (times(other).exposed || 0) - (times(one).exposed || 0) ||
+    other.bytes * other.count - one.bytes * one.count);
   return tableOf([
     {name: "role", of: row => roleName(row.role)}, {name: "axis", of: row => row.axis}, {name: "kind", of: row => row.kind},
     {name: "type", of: row => row.type}, {name: "bytes", of: row => row.bytes, text: bytesText, number: true},
@@ -58,24 +65,26 @@ function communicationTable(report) {
     {name: "of", of: row => times(row).duration, number: true,
       text: (ns, row) => ns === undefined ? "" : timeText(ns) + (times(row).together ? " together" : "")},
     {name: "node", of: row => row.place || ""}, {name: "forced by", of: reason}, {name: "beside", of: row => row.overlap || ""},
-  ], all, "Communication");
+  ], rows, "Communication");
 }
 
 // Why a search has taken this plan, and the plans around it.
 function searchParts(search) {
   const slower = {name: "slower", of: row => row.slower_percent, number: true,
     text: (value, row) => "second" in row || "plan" in row ? value.toFixed(1) + " %" : ""};
+  const kind = {name: "", of: row => "second" in row || "plan" in row ? (row.compiled ? "compiled" : "estimated") : ""};
   const parts = [element("h3", {}, "Why this plan"), element("p", {}, "The best of " + groupedText(search.candidates) +
     " plans for " + groupedText(search.ranks) + " ranks; its step is " + search.gap_percent.toFixed(1) + " % above " +
     timeText(search.bound_ns) + ", which none of them is below by the profiles of the layers.")];
   if (search.reasons.length) parts.push(tableOf([
     {name: "key", of: row => row.key}, {name: "value", of: row => row.value},
-    {name: "second", of: row => row.second || "no other is possible or fits"}, slower], search.reasons, "Reasons"));
+    {name: "second", of: row => (row.second || "no other is possible or fits") + (row.others ? " (with " + row.others + ")" : "")},
+    slower, kind], search.reasons, "Reasons"));
   if (search.alternatives.length) parts.push(element("h3", {}, "Plans around it"), tableOf([
     {name: "plan", of: row => row.plan + (row.recomputes ? ", with recomputation" : "")},
     {name: "step", of: row => row.step_ns, text: timeText, number: true}, slower,
     {name: "peak", of: row => row.peak, text: bytesText, number: true},
-    {name: "", of: row => row.compiled ? "compiled" : "estimated"}], search.alternatives, "Alternatives"),
+    kind], search.alternatives, "Alternatives"),
     element("p", {class: "note"}, "Slower compares figures of one kind: both compiled, or both estimated."));
   return parts;
 }

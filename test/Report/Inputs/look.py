@@ -63,16 +63,30 @@ def keyboard(browser, facts):
     print("the memory chart says:", re.sub(r"[\d.]+ [KMGT]?i?B", "N", said(browser, "memory").split(": ")[1]))
 
 
+BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def read(text, units):
+    """"1.2 MiB" as a number; "" is 0."""
+    return float(text.split()[0]) * units[text.split()[1]] if text else 0
+
+
 def pointer(browser, facts):
     box = browser.run("(b => [b.left, b.top, b.width])(document.getElementById('timeline').getBoundingClientRect())")
     x = browser.run("page.timeline.x(page.rows ? 0 : page.timeline.rows[0].spans[0].start) + 1")
     browser.click(box[0] + x, box[1] + browser.run("page.timeline.top(0)") + 4)
     assert facts["timeline"]["labels"][facts["timeline"]["rows"][0]["spans"][0][7]] in said(browser), said(browser)
+    cells = browser.run("[...document.querySelectorAll('#communication tbody tr')].map(e => "
+                        "[4, 5, 6].map(at => e.children[at].textContent))")
+    exposed = [read(text, {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}) for _, _, text in cells]
+    assert exposed == sorted(exposed, reverse=True), exposed
+    hidden = [read(size, BYTES) * int(count.replace(",", ""))
+              for (size, count, _), ns in zip(cells, exposed) if ns == 0]
+    assert all(one >= 0.98 * next for one, next in zip(hidden, hidden[1:])), hidden  # texts have three digits
     browser.run("[...document.querySelectorAll('#communication th')].find(e => e.textContent === 'bytes').click()")
     order = browser.run("[...document.querySelectorAll('#communication tbody tr')].map(e => e.children[4].textContent)")
     largest = max(row["bytes"] for row in facts["collectives"])
-    unit = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    sizes = [float(text.split()[0]) * unit[text.split()[1]] for text in order]
+    sizes = [read(text, BYTES) for text in order]
     assert sizes == sorted(sizes, reverse=True) and abs(sizes[0] - largest) < 0.01 * largest, sizes[:5]
     dark = browser.run("document.getElementById('theme').click(), getComputedStyle(document.body).backgroundColor")
     assert dark == "rgb(20, 23, 27)", dark

@@ -23,4 +23,9 @@ private:
   llvm::DenseSet<mlir::Value> reached, frozen;
 };
 
+/// Floating-point operations of the matmuls, convolutions and attention of a forward step, and with `trains` of their
+/// backward: as many again for each operand that a gradient reaches. Masked scores of attention count; recomputation
+/// does not.
+double modelFlops(StepOp step, bool trains);
+
 } // namespace par
