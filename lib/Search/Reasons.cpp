@@ -35,7 +35,7 @@ static std::string describeRules(StringRef setting) {
   return std::to_string(rules) + (rules == 1 ? " rule" : " rules") + " over tp";
 }
 
-/// Of keys beside `key`: a value that alone would be refused is told with those that it needs.
+/// Other keys than `key` in which a plan differs: a value that would be refused by itself is told with them.
 std::string KeyComparison::describeOthers(StringRef key, const Candidate &other) const {
   const Candidate &own = best.candidate;
   std::vector<std::string> parts;
