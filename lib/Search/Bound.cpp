@@ -68,8 +68,9 @@ bool Bound::isTooLarge(uint64_t limit) const {
   return bytes / candidate.stages > static_cast<int64_t>(limit);
 }
 
-/// What may be hidden of a microbatch's time on all stages. Within a stage, communication of tensor axes that a profile
-/// does not hide delays what follows; the last one of a block may run beside the next block, of another microbatch.
+/// The part of a microbatch's time on all stages that may be hidden. Within a stage, communication of tensor axes that
+/// a profile does not hide delays the ops after it; the last one of a block may run beside the next block, of another
+/// microbatch.
 double Bound::hiddenNs() const {
   if (candidate.stages == 1)
     return 0;
@@ -131,7 +132,7 @@ int64_t Bound::backwardParams() const {
   return std::max<int64_t>(0, cost.layer.params * cost.layers - widest * space.vectorElements);
 }
 
-/// What is left of the last reduction of a part's gradients after its last backward, with which it begins.
+/// The rest of the last reduction of a part's gradients after its last backward, with which it begins.
 double Bound::exposedNs(const RankCost &part, double reduction) const {
   int64_t grads = all.grads ? all.grads : all.params, own = all.grads ? part.grads : part.params;
   double share = grads > 0 ? static_cast<double>(own) / static_cast<double>(grads) : 0;
@@ -139,7 +140,7 @@ double Bound::exposedNs(const RankCost &part, double reduction) const {
   return (reduction * share - hidden) / static_cast<double>(candidate.chunks);
 }
 
-/// What a part's collectives of replicas add to each microbatch where none runs beside compute.
+/// Time that a part's collectives of replicas add to each microbatch if none runs beside compute.
 double Bound::inTheWayNs(const RankCost &part) const {
   if (overlaps())
     return 0;

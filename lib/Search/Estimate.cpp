@@ -202,7 +202,7 @@ static double placeOf(llvm::ArrayRef<FrontPoint> front, double share) {
   return share >= front.back().share ? 0 : static_cast<double>(front.size() - 1);
 }
 
-/// What is at a place between two points.
+/// The point at a place between two points.
 static FrontPoint at(llvm::ArrayRef<FrontPoint> front, double place) {
   auto before = std::min(static_cast<size_t>(place), front.size() - 1), after = std::min(before + 1, front.size() - 1);
   double part = place - static_cast<double>(before);

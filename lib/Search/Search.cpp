@@ -44,8 +44,6 @@ private:
   void placeAxes();
   void findFewest();
   std::optional<SearchedPlan> fitOn(int64_t ranks);
-  void explain();
-  void explain(StringRef key, function_ref<std::string(const SearchedPlan &)> valueOf);
 
   const std::shared_ptr<const Model> &model;
   const PlanText &text;
@@ -273,63 +271,6 @@ void Search::findFewest() {
     out.fewest = {ranks, out.plans.front()};
 }
 
-void Search::explain(StringRef key, function_ref<std::string(const SearchedPlan &)> valueOf) {
-  const SearchedPlan &best = out.plans.front();
-  KeyReason reason{key.str(), valueOf(best), "", 0};
-  std::optional<std::pair<bool, int64_t>> least; // plans that were played come first: estimates err
-  for (const SearchedPlan &plan : out.plans) {
-    std::string value = valueOf(plan);
-    std::pair<bool, int64_t> order{!plan.played, plan.slowerPermille(best)};
-    if (value == reason.value || (least && order >= *least))
-      continue;
-    least = order;
-    reason.second = value;
-    reason.slower = order.second;
-  }
-  out.reasons.push_back(std::move(reason));
-}
-
-/// "12 rules over tp"
-static std::string describeSharding(StringRef setting) {
-  size_t rules = setting.count(": tp}");
-  return std::to_string(rules) + (rules == 1 ? " rule" : " rules") + " over tp";
-}
-
-void Search::explain() {
-  const OpenKeys &open = out.space.open;
-  const SearchedPlan &best = out.plans.front();
-  auto explainBy = [&](StringRef key, function_ref<std::string(const Candidate &)> valueOf) {
-    explain(key, [&](const SearchedPlan &plan) { return valueOf(plan.candidate); });
-  };
-  if (best.candidate.offloads)
-    out.reasons.push_back({"offload", "[states]", "", 0});
-  if (open.mesh)
-    explainBy("mesh", [](const Candidate &candidate) { return describeMesh(candidate); });
-  if (open.recipe && best.candidate.tensor > 1)
-    explainBy("shard", [&](const Candidate &candidate) {
-      return candidate.tensor > 1 ? describeSharding(out.space.shardingOf(candidate)) : std::string("none");
-    });
-  if (open.microbatches)
-    explainBy("batch.microbatches", [](const Candidate &candidate) { return std::to_string(candidate.microbatches); });
-  if (open.zero && out.space.trains)
-    explainBy("zero.level", [](const Candidate &candidate) { return std::to_string(candidate.zero); });
-  if (open.schedule && best.candidate.stages > 1)
-    explainBy("pipeline.schedule", [](const Candidate &candidate) {
-      return candidate.stages > 1 ? candidate.schedule : std::string("none");
-    });
-  if (open.recompute && best.known().recomputes)
-    explain("recompute", [](const SearchedPlan &plan) {
-      return plan.known().recomputes ? std::string("auto") : std::string("none");
-    });
-}
-
-int64_t SearchedPlan::slowerPermille(const SearchedPlan &best) const {
-  bool bothPlayed = played && best.played;
-  int64_t own = bothPlayed ? played->stepNs : estimate.stepNs;
-  int64_t other = bothPlayed ? best.played->stepNs : best.estimate.stepNs;
-  return (own - other) * 1000 / std::max<int64_t>(1, other);
-}
-
 SearchResult Search::run() {
   profile();
   evaluate();
@@ -340,10 +281,8 @@ SearchResult Search::run() {
       out.leanest = plan;
   if (out.plans.empty() && out.space.open.offload)
     offloadStates();
-  if (!out.plans.empty()) {
+  if (!out.plans.empty())
     placeAxes();
-    explain();
-  }
   if (options.findsFewest && out.space.open.mesh)
     findFewest();
   return std::move(out);

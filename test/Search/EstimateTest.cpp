@@ -1,4 +1,4 @@
-// What an estimate counts of recomputation and of collectives.
+// Recomputation and collectives in an estimate.
 #include "par/Search/Estimate.h"
 
 #include "gtest/gtest.h"

@@ -17,7 +17,7 @@ namespace par {
 ///               gathers and ends after them
 ///     exchange  all reductions of replicas, those of each microbatch after the first forward, or all their gathers
 ///
-/// Where no collective runs beside compute (`collectives.overlap: false`), all of a rank's follow its work.
+/// If no collective runs beside compute (`collectives.overlap: false`), all of a rank's follow its work.
 /// Left out are transfers between stages, and that communication beside kernels slows them. Nothing: parameters,
 /// gradients and states are more than the limit.
 std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,

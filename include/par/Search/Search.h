@@ -23,8 +23,6 @@ struct SearchedPlan {
   std::optional<Estimate> played; ///< of its own bundle, played
   int64_t boundNs = 0;            ///< its step is not below
   const Estimate &known() const { return played ? *played : estimate; }
-  /// By how many 1/1000 it is slower than another one, of figures of one kind: both played, or both estimated.
-  int64_t slowerPermille(const SearchedPlan &best) const;
 };
 
 /// The fewest ranks, of the asked-for number and its multiples and parts by powers of two, that some candidate fits.
@@ -37,10 +35,9 @@ struct FewestRanks {
 struct KeyReason {
   std::string key, value;
   std::string second; ///< the best candidate with another value; empty: no other value fits
-  int64_t slower = 0; ///< by so many 1/1000
   std::string others; ///< in which other keys that candidate differs: "dp 4 x tp 2, 8 microbatches"
   bool played = true; ///< both were; else both steps are estimates from layers
-  double slowerPercent = 0;
+  double slowerPercent = 0; ///< by which the second is slower
 };
 
 struct SearchResult {
@@ -56,7 +53,6 @@ struct SearchResult {
   std::vector<SearchedPlan> plans; ///< that fit: those that were played by their steps, then the others by estimates
   std::optional<SearchedPlan> leanest; ///< where none fits: the one that needs fewest bytes
   std::optional<FewestRanks> fewest;
-  std::vector<KeyReason> reasons;
   std::optional<Compiled> best;         ///< the first plan's, without code; its findings begin with those of planning
   std::optional<Simulation> simulation; ///< of it, each rank on a core of its own
 

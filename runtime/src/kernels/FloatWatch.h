@@ -4,7 +4,7 @@
 
 namespace par::kernels {
 
-/// What floating-point operations may have met.
+/// Flags of the floating-point operations since a begin.
 struct FloatFlags {
   bool nan = false;      ///< a minimum, a maximum or a comparison of one, or an operation that makes one (inf - inf)
   bool overflow = false; ///< finite operands with an infinite result

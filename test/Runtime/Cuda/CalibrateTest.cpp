@@ -34,7 +34,8 @@ TEST_F(CudaTool, calibratesByTheGpusQueue) {
   ASSERT_EQ(code, 0);
   std::string text = fileText(file);
   for (const char *pattern :
-       {"\nisa: sm_90 ", "\noverlap: true ", "\ncores: 0 ", "\n# Kernels and matmuls: each many times, one after the other.\n",
+       {"\nisa: sm_90 ", "\noverlap: true ", "\ncores: 0 ",
+        "\n# Kernels and matmuls: each many times, one after the other.\n",
         "\n    - \\[f32, nn, 1, 2, 4, 4, [1-9]\\d*\\]\n", "\n    - \\[f32, nn, 1, 16, 16, 16, [1-9]\\d*\\]\n",
         "\n    - \\[device, 131072, [1-9]\\d*\\]\n", "\n  sends: # .*\n    - \\[32, 1, [1-9]\\d*\\]\n"})
     EXPECT_TRUE(std::regex_search(text, std::regex(pattern))) << pattern << " is not in\n" << text;

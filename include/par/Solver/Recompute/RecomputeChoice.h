@@ -68,8 +68,8 @@ struct RecomputeProblem {
   llvm::Expected<RecomputeChoice> solve() const;
   /// The bytes of the budget that no choice is below, by a minimum cut; 0 without a needed value.
   int64_t minBytes() const;
-  /// The choice that is cheapest if a recomputed ns and a saved byte of the budget cost so much, without limits. Those
-  /// at rising prices of a byte are the front of bytes against ns, as far as it is convex.
+  /// The choice that is cheapest if a recomputed ns and a saved byte of the budget cost so much, without limits. The
+  /// choices at rising prices of a byte are the front of bytes against ns, as far as it is convex.
   RecomputeChoice cheapestAt(int64_t perNs, int64_t perByte) const;
   /// All that is needed can be had, and the figures are right and within all limits.
   llvm::Error verify(const RecomputeChoice &choice) const;

@@ -33,7 +33,7 @@ public:
   /// Bytes that every choice keeps on the device at the begin of a backward, of the stage for which these are most: a
   /// minimum cut of the forward between its arguments and the residuals, for each microbatch in flight.
   int64_t getBoundBytes() const;
-  /// Of one microbatch, the cheapest choice for each price of a byte. The stages are not cut into segments, so that
+  /// The cheapest choice of one microbatch for each price of a byte. The stages are not cut into segments, so that
   /// figures of equal layers add up; which of these backward has at once is left out.
   std::vector<RecomputePoint> findFront() const;
   /// The cheapest choice of at most so many bytes at the peak.

@@ -21,7 +21,7 @@ public:
   /// Follows the values of one block through these of its convolutions, in its order; they have the next places.
   void follow(const format::Program &program, const format::Block &block,
               const std::vector<const format::Instruction *> &convolutions);
-  /// What is known before a run of the convolution at `place`, and what is to be found out.
+  /// Facts before a run of the convolution at `place`, and those that it has to find.
   kernels::FiniteValues before(size_t place) const;
   /// Keeps what the run has found.
   void after(size_t place, const kernels::FiniteValues &found);
