@@ -78,8 +78,7 @@ void LocalSteps::bindKernels(const core::DeviceOptions &options) {
 
 void LocalSteps::keepFilters(const format::Program &program) {
   std::vector<bool> written = format::writtenBuffers(program);
-  for (const format::Block &block : program.blocks) {
-    std::vector<const format::Instruction *> kept;
+  for (const format::Block &block : program.blocks)
     for (const format::Instruction &instruction : block.instructions) {
       if (instruction.op != Op::Kernel || !kernels[instruction.kernel].builtin)
         continue;
@@ -92,11 +91,8 @@ void LocalSteps::keepFilters(const format::Program &program) {
       if (buffer.kind != format::BufferKind::State || buffer.of != format::noIndex || written[filter])
         continue;
       placeOf[&instruction] = convolutions.size();
-      kept.push_back(&instruction);
       convolutions.emplace_back(isInPlace ? kernels::ResidualPlace::Result : kernels::ResidualPlace::Operand);
     }
-    chains.follow(program, block, kept);
-  }
 }
 
 void LocalSteps::forgetFilters() {
@@ -144,7 +140,7 @@ void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Command &
   switch (step.op) {
   case Op::Kernel:
     if (auto kept = placeOf.find(step.instruction); kept != placeOf.end())
-      return runConvolution(kept->second, operands, entry.immediates.data() + step.immediates);
+      return convolutions[kept->second].run(operands, entry.immediates.data() + step.immediates);
     return runKernel(kernels[step.instruction->kernel], operands, entry.immediates.data() + step.immediates);
   case Op::Call:
     return runCall(calls[step.instruction->call], operands);
@@ -162,12 +158,6 @@ void LocalSteps::execute(const core::ExpandedEntry &entry, const core::Command &
   default:
     throw Failure::at("", Message::unsupportedInstruction, step.id, format::toString(step.op));
   }
-}
-
-void LocalSteps::runConvolution(size_t place, void *const *operands, const uint64_t *immediates) {
-  kernels::FiniteValues known = chains.before(place);
-  convolutions[place].run(operands, immediates, known);
-  chains.after(place, known);
 }
 
 void LocalSteps::runCall(const BoundCall &call, void *const *operand) {

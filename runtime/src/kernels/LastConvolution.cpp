@@ -2,6 +2,7 @@
 #include "LastConvolution.h"
 
 #include "Magnitude.h"
+#include "NanWatch.h"
 #include "Scratch.h"
 #include "par/format/SignalsHeld.h"
 #include "par/kernels/DnnEngine.h"
@@ -12,7 +13,6 @@
 #include <map>
 #include <mutex>
 #include <string_view>
-#include <utility>
 
 namespace par::kernels {
 namespace {
@@ -158,7 +158,7 @@ static dnnl::memory memoryOf(const Desc &desc, void *data = DNNL_MEMORY_NONE) {
 }
 
 LastCall::LastCall(const LastConvolution &convolution, const float *packed)
-    : of(convolution), packed(packed), limit(of.isTransformed() ? of.transformableBelow(packed) : 0),
+    : of(convolution), limit(of.isTransformed() ? of.transformableBelow(packed) : 0),
       own(padded(of.primitive.scratchpad_desc().get_size())),
       in(of.enters ? padded(of.primitive.src_desc().get_size()) : 0),
       scratchBytes(own + in + (of.leaves ? of.primitive.dst_desc().get_size() : 0)), stream(engine()),
@@ -172,42 +172,25 @@ LastCall::LastCall(const LastConvolution &convolution, const float *packed)
     arguments.emplace(DNNL_ARG_BIAS, bias = memoryOf(of.bias));
 }
 
-FloatFlags LastCall::convolve(bool isWatched) {
-  if (!isWatched) {
+bool LastCall::convolve() {
+  if (!of.isBounded()) {
     of.convolution.execute(stream, arguments);
-    return {};
+    return false;
   }
-  FloatWatch watch;
+  NanWatch watch;
   of.convolution.execute(stream, arguments);
-  return watch.read();
+  return watch.mayHaveMetOne();
 }
 
-bool LastCall::mayCompute(const LastOperands &operands, FiniteValues &known) const {
-  bool seeksInput = known.seeksResult && !known.input;
-  if (of.isTransformed() || seeksInput) {
-    float largest = largestMagnitude(operands.x, of.input.get_size() / sizeof(float));
-    known.input = std::isfinite(largest);
-    if (of.isTransformed() && !(largest < limit))
-      return false;
-  }
+bool LastCall::mayCompute(const LastOperands &operands) const {
+  if (of.isTransformed() && !(largestMagnitude(operands.x, of.input.get_size() / sizeof(float)) < limit))
+    return false;
   bool mayHide = of.isBounded() && operands.residual == operands.y;
-  if (mayHide && !known.residual)
-    known.residual = std::isfinite(largestMagnitude(operands.residual, of.outputSize()));
-  return !mayHide || known.residual;
+  return !mayHide || std::isfinite(largestMagnitude(operands.residual, of.outputSize()));
 }
 
-bool LastCall::hasFiniteWeights(const LastOperands &operands) {
-  if (!isFilterFinite) {
-    if (std::exchange(isFirst, false))
-      return false;
-    isFilterFinite = std::isfinite(largestMagnitude(packed, of.packedSize()));
-  }
-  return *isFilterFinite && (!of.hasBias || std::isfinite(largestMagnitude(operands.bias, of.sizes.o)));
-}
-
-LastCall::Outcome LastCall::run(const LastOperands &operands, FiniteValues &known) {
-  known.result = false;
-  if (!mayCompute(operands, known))
+LastCall::Outcome LastCall::run(const LastOperands &operands) {
+  if (!mayCompute(operands))
     return Outcome::Refused;
   std::byte *scratch = threadScratch(scratchBytes);
   format::SignalsHeld held;
@@ -227,14 +210,11 @@ LastCall::Outcome LastCall::run(const LastOperands &operands, FiniteValues &know
     if (of.hasResidual)
       dnnl::reorder({engine(), of.output, engine(), of.primitive.dst_desc()}).execute(stream, y, to);
   }
-  bool mayBeFinite = known.seeksResult && known.input && (!of.hasResidual || known.residual) &&
-                     hasFiniteWeights(operands);
-  FloatFlags met = convolve(of.isBounded() || mayBeFinite);
+  bool metNan = convolve();
   if (of.leaves)
     dnnl::reorder(of.leaves).execute(stream, to, y);
   stream.wait();
-  known.result = mayBeFinite && !met.nan && !met.overflow;
-  return of.isBounded() && met.nan ? Outcome::MetNan : Outcome::Written;
+  return metNan ? Outcome::MetNan : Outcome::Written;
 }
 
 const LastConvolution &lastConvolutionFor(const uint64_t *imm, ConvolutionWay way) {

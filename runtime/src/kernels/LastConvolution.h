@@ -2,13 +2,11 @@
 #pragma once
 
 #include "ConvolutionSizes.h"
-#include "FloatWatch.h"
 #include "par/kernels/Builtins.h"
 #include "par/kernels/PackedConvolution.h"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <unordered_map>
 
 namespace par::kernels {
@@ -77,21 +75,15 @@ public:
     MetNan, ///< the result is written, bounds perhaps for NaN; a residual in place was finite
     Refused ///< nothing is written: a transform would spread a value, or bounds would hide one that the residual holds
   };
-  /// `known` tells of the operands; afterwards it tells of the result, too.
-  Outcome run(const LastOperands &operands, FiniteValues &known);
+  Outcome run(const LastOperands &operands);
 
 private:
-  /// Looks through operands where that must be known, and sets `known` to what it finds.
-  bool mayCompute(const LastOperands &operands, FiniteValues &known) const;
-  /// Whether packed filter and bias are finite.
-  bool hasFiniteWeights(const LastOperands &operands);
-  FloatFlags convolve(bool isWatched);
+  bool mayCompute(const LastOperands &operands) const;
+  /// Returns whether a NaN may have become a bound.
+  bool convolve();
 
   const LastConvolution &of;
-  const float *packed;
-  std::optional<bool> isFilterFinite; ///< where it has been looked through
-  bool isFirst = true;                ///< the first call is to answer soon: the filter is not looked through
-  float limit;                        ///< of what is transformed
+  float limit;    ///< of what is transformed
   size_t own, in; ///< bytes of the scratch before the input and the output in the library's layouts
   size_t scratchBytes;
   dnnl::stream stream;

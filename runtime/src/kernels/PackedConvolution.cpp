@@ -49,7 +49,7 @@ std::optional<PackedFilter> PackedConvolution::packedFilter() const {
   return PackedFilter{kindOfFilter(), {inUse, convolution->packedSize()}};
 }
 
-void PackedConvolution::run(void *const *ptr, const uint64_t *imm, FiniteValues &known) {
+void PackedConvolution::run(void *const *ptr, const uint64_t *imm) {
   LastOperands operands(ptr, imm, place);
   if (!convolution)
     convolution = &lastConvolutionFor(imm, way);
@@ -57,7 +57,7 @@ void PackedConvolution::run(void *const *ptr, const uint64_t *imm, FiniteValues 
   bool isScaledAlike = scale.size() == outputs && std::equal(scale.begin(), scale.end(), operands.scale);
   if (source != operands.w || !isScaledAlike)
     prepare(operands, outputs);
-  LastCall::Outcome outcome = call->run(operands, known);
+  LastCall::Outcome outcome = call->run(operands);
   if (outcome == LastCall::Outcome::Written)
     return;
   if (!exact)

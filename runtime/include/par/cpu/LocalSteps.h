@@ -2,7 +2,6 @@
 // bound once, and copies, fills, feeds and fetches.
 #pragma once
 
-#include "par/cpu/FiniteChains.h"
 #include "par/cpu/KernelObject.h"
 #include "par/cpu/Matmul.h"
 #include "par/cpu/ThreadPool.h"
@@ -46,7 +45,6 @@ private:
   };
   void bindKernels(const core::DeviceOptions &options);
   void runKernel(const BoundKernel &kernel, void *const *operands, const uint64_t *immediates);
-  void runConvolution(size_t place, void *const *operands, const uint64_t *immediates);
   void runCall(const BoundCall &call, void *const *operand);
 
   KernelObject object;
@@ -55,7 +53,6 @@ private:
   /// The instructions whose filters are kept, by their place among these in the program.
   std::unordered_map<const format::Instruction *, size_t> placeOf;
   std::vector<kernels::PackedConvolution> convolutions;
-  FiniteChains chains; ///< of these
   ThreadPool pool;
 };
 

@@ -23,14 +23,6 @@ enum class ConvolutionWay { Fastest, Direct };
 /// ("convolution_last_add").
 enum class ResidualPlace { Operand, Result };
 
-/// Values of a call that are finite, all of them. A caller that tells it of operands saves the call from looking
-/// through them.
-struct FiniteValues {
-  bool input = false, residual = false; ///< known before the call, or found by it
-  bool seeksResult = false;             ///< whether the call is to find out, and to look through its input for that
-  bool result = false;                  ///< found by the call; false where it does not know
-};
-
 /// A packed filter by itself, for a later process.
 struct PackedFilter {
   std::string kind; ///< hash of all that it depends on beside the filter: layout and scale
@@ -48,11 +40,7 @@ public:
 
   /// Computes the builtin's call. Packs the filter if that was not done, if it lies elsewhere than before, or if the
   /// scale is another one.
-  void run(void *const *ptr, const uint64_t *imm, FiniteValues &known);
-  void run(void *const *ptr, const uint64_t *imm) {
-    FiniteValues unknown;
-    run(ptr, imm, unknown);
-  }
+  void run(void *const *ptr, const uint64_t *imm);
   /// The filter may have been written, and one that was lent is not valid any more.
   void forget();
   /// None before the first run, and after forget(). It lies there until the next of these.
