@@ -1,7 +1,5 @@
 #include "StagePlacement.h"
 
-#include <optional>
-
 using namespace mlir;
 
 namespace par {
@@ -29,26 +27,6 @@ bool StagePlacement::isWeight(ReadOp read) const {
   return variable && (variable.getKind() == VariableKind::parameter || variable.getKind() == VariableKind::frozen);
 }
 
-/// A hint of an op that no input flows into says where it stands in the graph: its weights may be read where it is
-/// used, and its result need not be sent there.
-void StagePlacement::joinUsers(int64_t numStages) {
-  DenseSet<int64_t> computing; // a stage to which the plan gives only weights keeps them
-  for (auto [op, stage] : stages)
-    if (active.lookup(op))
-      computing.insert(stage);
-  for (Operation *op : llvm::reverse(placed)) {
-    std::optional<int64_t> first;
-    for (Operation *user : op->getUsers())
-      if (auto found = stages.find(user); found != stages.end())
-        first = std::min(first.value_or(found->second), found->second);
-    auto own = stages.find(op);
-    if (own == stages.end())
-      stages[op] = first.value_or(numStages - 1);
-    else if (first && !active.lookup(op) && computing.contains(own->second))
-      own->second = *first;
-  }
-}
-
 void StagePlacement::assign(int64_t numStages) {
   for (Operation *op : placed) {
     bool isPlaced = active.lookup(op) || hints.count(op);
@@ -61,7 +39,15 @@ void StagePlacement::assign(int64_t numStages) {
     if (isPlaced)
       stages[op] = least;
   }
-  joinUsers(numStages);
+  for (Operation *op : llvm::reverse(placed)) {
+    if (stages.count(op))
+      continue;
+    int64_t first = numStages - 1;
+    for (Operation *user : op->getUsers())
+      if (auto found = stages.find(user); found != stages.end())
+        first = std::min(first, found->second);
+    stages[op] = first;
+  }
   for (Operation *op : placed)
     setStage(op, stages[op]);
 }

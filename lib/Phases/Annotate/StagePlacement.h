@@ -17,13 +17,11 @@ public:
   void hint(mlir::Operation *op, int64_t stage) { hints[op] = std::max(hints.lookup(op), stage); }
   int64_t hintOf(mlir::Operation *op) const { return hints.lookup(op); }
   /// Gives each op its stage: an op that depends on inputs or on placed ops is after the last hint that it depends on;
-  /// others join their first user, from an earlier stage too.
+  /// others join their first user.
   void assign(int64_t numStages);
   int64_t stageOf(mlir::Operation *op) const { return stages.lookup(op); }
 
 private:
-  void joinUsers(int64_t numStages);
-
   mlir::ModuleOp module;
   std::vector<mlir::Operation *> placed;          ///< in order
   llvm::DenseMap<mlir::Operation *, bool> active; ///< whether a graph input flows into it
