@@ -182,7 +182,7 @@ private:
     std::string ranks = core::format("{} ranks of {} threads on {} host{}", manifest.ranks.size(), setting.threads,
                                      names.size(), names.size() > 1 ? "s" : "");
     return {core::format("Measured by par-run --calibrate on {}.", date),
-            core::format("Machine: {}, {} cores; {}; {}.", setting.device.machine(),
+            core::format("Machine: {}, {} cores; {}; {}.", setting.device.model().name,
                          std::thread::hardware_concurrency(), ranks, setting.device.libraries()),
             core::format("Bundle: {} (model {}, plan {}).", std::filesystem::path(setting.folder).filename().string(),
                          manifest.model.name, manifest.planHash.substr(0, 6)),
@@ -197,7 +197,7 @@ private:
     for (const std::string &text : all)
       measured.rows.addEncoded(text);
     measured.name = setting.name;
-    measured.isa = setting.device.isa();
+    measured.isa = setting.device.model().isa;
     measured.remark = remarks();
     measured.launchNs = launchNs;
     measured.isGpu = manifest.device == "cuda";

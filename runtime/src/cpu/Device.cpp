@@ -13,7 +13,7 @@
 namespace par::cpu {
 
 void HostDevice::connect(comm::Control &control) {
-  machineName = processorName();
+  deviceModel.name = processorName();
   const format::Arena &arena = options.program().arena;
   link = control.connect(comm::tableOf(*options.bundle), arena.deviceBytes() + options.guardBytes);
   comm::Mapping host = comm::mapPrivate(arena.host);

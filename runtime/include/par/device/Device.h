@@ -94,6 +94,11 @@ struct DeviceOptions {
   }
 };
 
+struct DeviceModel {
+  std::string name; ///< the processor's or the GPU's
+  std::string isa;  ///< "sm_90" of a GPU; "" where generated code is for the machine that compiles it
+};
+
 /// Addresses are `void *` into the device's arenas, as LoadedProgram::address() and ExpandedEntry::pointers have them.
 /// They may be used for arithmetic, and be dereferenced by the host only where hostAddress() says so.
 class Device {
@@ -102,10 +107,8 @@ public:
 
   /// Versions of its libraries, for the ranks' hellos: "oneDNN 2.6.3".
   virtual std::string libraries() const = 0;
-  /// The processor's or the GPU's name; after connect().
-  const std::string &machine() const { return machineName; }
-  /// "sm_90" of a GPU; "" where generated code is for the machine that compiles it. After connect().
-  const std::string &isa() const { return isaName; }
+  /// After connect().
+  const DeviceModel &model() const { return deviceModel; }
 
   /// Collective, once, after Control::meet(): allocates the program's arenas, zeroed, connects the communicators of the
   /// manifest (CPU: Control::connect(); others may exchange data by broadcast()), and binds kernels and calls of the
@@ -163,7 +166,7 @@ public:
   virtual std::string report() const { return ""; }
 
 protected:
-  std::string machineName, isaName;
+  DeviceModel deviceModel;
 };
 
 /// Arena bytes for the host to read: the arena itself where it can, else a copy. Valid until the next run.

@@ -131,8 +131,7 @@ void Device::connect(comm::Control &newControl) {
   table = comm::tableOf(*options.bundle);
   link = control->connect(table, /*arena, unused: buffers are on the GPU*/ 4096);
   gpu.emplace(options.comm == "inproc" ? 0 : ordinalOf(*control, Gpu::count(driver), options.folder));
-  machineName = gpu->name();
-  isaName = core::format("sm_{}", gpu->sm());
+  deviceModel = {gpu->name(), core::format("sm_{}", gpu->sm())};
   checkGpu();
   lanes.emplace(*gpu, program);
   Stream main = lanes->streams[lanes->main];
