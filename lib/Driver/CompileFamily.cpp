@@ -104,9 +104,8 @@ static void printMember(const AlsoSettings &also, const Compiled &member, raw_os
     peak = std::max(peak, role.state + role.pool + role.reserve);
   out << "also    " << also.text << ": " << manifest.ranks.size()
       << (manifest.ranks.size() == 1 ? " rank, " : " ranks, ") << manifest.microbatches
-      << (manifest.microbatches == 1 ? " microbatch" : " microbatches")
-      << " each, peak " << humanBytes(double(peak)) << ", predicted step " << formatTime(int64_t(manifest.predictedNs))
-      << "; proved\n";
+      << (manifest.microbatches == 1 ? " microbatch" : " microbatches") << " each, peak " << humanBytes(double(peak))
+      << ", predicted step " << formatTime(int64_t(manifest.predictedNs)) << "; proved\n";
 }
 
 /// Why a member has the batch that it has.

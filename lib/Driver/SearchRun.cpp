@@ -135,9 +135,9 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
   }
   code = CannotBe;
   const SearchedPlan &leanest = *result->leanest;
-  finding.message = formatv("no plan for {0} ranks fits {1} a rank: {2} {3}", searching.ranks,
-                            humanBytes(double(*result->limit)), describeCandidate(leanest.candidate),
-                            describeNeed(leanest, *result->limit));
+  finding.message =
+      formatv("no plan for {0} ranks fits {1} a rank: {2} {3}", searching.ranks, humanBytes(double(*result->limit)),
+              describeCandidate(leanest.candidate), describeNeed(leanest, *result->limit));
   std::string less = leanest.candidate.offloads ? "more ranks, or precision: bf16 take less"
                                                 : "more ranks, precision: bf16, or offload: [states] take less";
   finding.notes.push_back(result->fewest ? formatv("{0} ranks fit: {1}", result->fewest->ranks,

@@ -77,9 +77,7 @@ static double peakOf(const CostTable &costs, format::DType type) {
 std::optional<Utilization> describeUtilization(const Compiled &compiled, int64_t stepNs) {
   const PlannedModel &planned = compiled.planned;
   const std::string &type = *planned.plan.plan.precision.compute;
-  auto element = type == "bf16"   ? format::DType::BF16
-                 : type == "fp16" ? format::DType::F16
-                                  : format::DType::F32;
+  auto element = type == "bf16" ? format::DType::BF16 : type == "fp16" ? format::DType::F16 : format::DType::F32;
   double flops = compiled.facts.modelFlops, ranks = double(compiled.bundle->manifest.ranks.size());
   if (flops <= 0 || stepNs <= 0)
     return std::nullopt;

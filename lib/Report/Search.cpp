@@ -164,8 +164,7 @@ std::string markFound(const SearchFacts &search, StringRef plan) {
     std::string key = line.trim().split(':').first.str();
     above.emplace_back(indent, above.empty() ? key : above.back().second + "." + key);
     StringRef path = above.back().second, rest = line;
-    bool isFound =
-        any_of(search.settings, [&](StringRef setting) { return isWithin(path, setting.split('=').first); });
+    bool isFound = any_of(search.settings, [&](StringRef setting) { return isWithin(path, setting.split('=').first); });
     if (!isFound || !rest.consume_back("# --set")) {
       text += (line + "\n").str();
       continue;

@@ -18,7 +18,6 @@ public:
   Bound(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine)
       : candidate(candidate), cost(cost), space(space), machine(machine), all(cost.all()) {}
 
-  bool isTooLarge(uint64_t limit) const;
   int64_t ns() const;
 
 private:
@@ -27,18 +26,14 @@ private:
   double exchangeNs() const;
   double microbatchNs() const { return static_cast<double>(all.forward + all.backward) - hiddenNs(); }
   double hiddenNs() const;
-  double updateNs(const RankCost &part) const {
-    return static_cast<double>(std::max<int64_t>(0, part.update)) /
-           static_cast<double>(candidate.zero >= 1 ? candidate.data : 1);
-  }
   double waitingShare() const;
   /// A time is that of the whole model, or of any part of it, which takes at least its share by bytes of the time.
   enum class Part { Whole, Any };
   double collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes, Part part) const;
   double reductionNs(Part part) const;
+  double repeatedReductionNs(Part part) const;
   double gatherNs(int64_t params, Part part) const;
   double exposedNs(const RankCost &part, double reduction) const;
-  double minPerWork(function_ref<double(const RankCost &)> time) const;
   bool gathersEachUse() const { return candidate.zero == 3 && !space.gathersOnce; }
   int64_t backwardParams() const;
   double gatherAgainNs() const { return gathersEachUse() ? gatherNs(backwardParams(), Part::Any) : 0; }
@@ -47,7 +42,6 @@ private:
   double chainNs(double first, double wait, double own) const;
   /// Whether collectives of replicas run beside compute.
   bool overlaps() const { return machine.hardware().overlap && space.overlaps; }
-  bool shardsParams() const { return candidate.zero == 3 || (space.rounds && candidate.zero > 0); }
 
   const Candidate &candidate;
   const ModelCost &cost;
@@ -58,14 +52,9 @@ private:
 
 } // namespace
 
-/// Whether even an equal share of parameters, gradients and states is too large. Ranks of a stage share them too where
-/// zero says so.
-bool Bound::isTooLarge(uint64_t limit) const {
-  int64_t share = candidate.data;
-  int64_t bytes = (shardsParams() ? all.params / share : all.params) +
-                  (candidate.zero >= 2 ? all.grads / share : all.grads) +
-                  (candidate.zero >= 1 ? all.states / share : all.states);
-  return bytes / candidate.stages > static_cast<int64_t>(limit);
+static double updateNs(const RankCost &part, const Candidate &candidate) {
+  return static_cast<double>(std::max<int64_t>(0, part.update)) /
+         static_cast<double>(candidate.zero >= 1 ? candidate.data : 1);
 }
 
 /// The part of a microbatch's time on all stages that may be hidden. Within a stage, communication of tensor axes that
@@ -98,14 +87,13 @@ double Bound::waitingShare() const {
 double Bound::collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes, Part part) const {
   if (machine.isMeasured(kind, candidate))
     return 0;
-  const RankGroup &group = machine.replicas(candidate);
   double count = static_cast<double>(space.collectivesOf(elementBytes, candidate.tensor));
   if (part == Part::Any) { // one with the largest messages has the fewest
     int64_t whole = kind == format::CollKind::AllReduce ? bytes : bytes * candidate.data;
     count = static_cast<double>(whole) / static_cast<double>(space.maxMessage());
   }
-  return static_cast<double>(machine.costs.collective(kind, bytes, group).ns) +
-         (count - 1) * static_cast<double>(machine.costs.collectiveLatency(kind, group));
+  return static_cast<double>(machine.collectiveNs(kind, bytes, candidate)) +
+         (count - 1) * static_cast<double>(machine.collectiveLatency(kind, candidate));
 }
 
 /// One reduction of all gradients.
@@ -118,11 +106,27 @@ double Bound::reductionNs(Part part) const {
                              : collectivesNs(CollKind::ReduceScatter, grads / candidate.data, space.weightBytes, part);
 }
 
+/// The part of so many bytes of all parameters that zero shards: small ones stay whole, and shards are padded.
+static int64_t shardedOf(int64_t bytes, const Candidate &candidate, const Space &space) {
+  constexpr int64_t widest = sizeof(double), alignment = 256;
+  int64_t aligned = alignment * candidate.data * static_cast<int64_t>(space.weights.size());
+  return std::max<int64_t>(0, bytes - widest * space.smallElements - aligned);
+}
+
+/// A reduction of each microbatch: only gradients that zero shards have one.
+double Bound::repeatedReductionNs(Part part) const {
+  if (candidate.data == 1 || !space.trains)
+    return 0;
+  int64_t grads = space.reducedBytes(shardedOf(all.grads ? all.grads : all.params, candidate, space));
+  return collectivesNs(format::CollKind::ReduceScatter, grads / candidate.data, space.weightBytes, part);
+}
+
 /// One gather of parameters that have so many bytes before they are rounded.
 double Bound::gatherNs(int64_t params, Part part) const {
   if (candidate.data == 1 || !space.trains || candidate.zero == 0)
     return 0;
-  return collectivesNs(format::CollKind::AllGather, params / 2 / candidate.data, /*elementBytes=*/2, part);
+  int64_t gathered = std::min(params, shardedOf(all.params, candidate, space));
+  return collectivesNs(format::CollKind::AllGather, gathered / 2 / candidate.data, /*elementBytes=*/2, part);
 }
 
 /// Bytes of parameters that backward reads again: matrices of the equal layers. It reads no tables, biases and scales,
@@ -146,15 +150,16 @@ double Bound::inTheWayNs(const RankCost &part) const {
     return 0;
   double ns = 0, chunks = static_cast<double>(candidate.chunks);
   if (candidate.zero >= 2)
-    ns += std::max(0.0, exposedNs(part, reductionNs(Part::Any))) * chunks;
+    ns += std::max(0.0, exposedNs(part, repeatedReductionNs(Part::Any))) * chunks;
   if (gathersEachUse() && all.params > 0)
     ns += gatherNs(all.params, Part::Any) * static_cast<double>(part.params) / static_cast<double>(all.params);
   return ns;
 }
 
 /// A time, which is a sum over parts of the model, of a stage with all work and the parts that have least of it.
-double Bound::minPerWork(function_ref<double(const RankCost &)> time) const {
+static double minPerWork(const ModelCost &cost, function_ref<double(const RankCost &)> time) {
   double least = std::numeric_limits<double>::infinity();
+  RankCost all = cost.all();
   double work = static_cast<double>(all.forward + all.backward);
   for (const RankCost &part : {cost.layer, cost.rest})
     if (int64_t own = part.forward + part.backward; own > 0)
@@ -183,19 +188,19 @@ double Bound::waitingNs() const {
   if (each <= 0)
     return 0;
   double gather = space.gathersFirst(candidate) ? gatherNs(all.params, Part::Any) : 0;
-  double head = minPerWork([&](const RankCost &part) {
+  double head = minPerWork(cost, [&](const RankCost &part) {
     return gather * static_cast<double>(part.params) / std::max(1.0, static_cast<double>(all.params)) /
            static_cast<double>(candidate.chunks);
   });
-  double tail = minPerWork([&](const RankCost &part) { return updateNs(part); });
-  double exposed = minPerWork([&](const RankCost &part) { return exposedNs(part, reductionNs(Part::Any)); });
+  double tail = minPerWork(cost, [&](const RankCost &part) { return updateNs(part, candidate); });
+  double exposed = minPerWork(cost, [&](const RankCost &part) { return exposedNs(part, reductionNs(Part::Any)); });
   if (overlaps())
     tail = std::max(tail, exposed);
   else if (candidate.zero < 2) // else each microbatch has its own
     tail += exposed;
   // The last backward of the first stage comes after those of the others, unless weight gradients come later.
   bool drains = candidate.chunks == 1 && (candidate.schedule.empty() || candidate.schedule == "1f1b");
-  double own = microbatches * (each + minPerWork([&](const RankCost &part) { return inTheWayNs(part); }));
+  double own = microbatches * (each + minPerWork(cost, [&](const RankCost &part) { return inTheWayNs(part); }));
   return chainNs(head + (drains ? tail : 0), each * waitingShare(), own + (drains ? 0 : tail));
 }
 
@@ -211,14 +216,14 @@ double Bound::blocksNs() const {
       longest += gather + again;
   }
   if (!overlaps() && candidate.zero >= 2)
-    longest += reductionNs(Part::Whole);
+    longest += repeatedReductionNs(Part::Whole);
   return static_cast<double>(candidate.microbatches) * longest;
 }
 
 /// Each rank's own work, the mean over stages. That communication beside kernels slows them is left out: the player
 /// charges a kernel only for what had begun before it, and of that only for what ends last.
 double Bound::serialNs() const {
-  double reduction = reductionNs(Part::Whole), tail = updateNs(all);
+  double reduction = reductionNs(Part::Whole), tail = updateNs(all, candidate);
   double gather = gathersEachUse() ? 0 : gatherNs(all.params, Part::Whole), head = 0;
   if (space.gathersFirst(candidate))
     head = gather / static_cast<double>(candidate.chunks);
@@ -235,7 +240,8 @@ double Bound::serialNs() const {
 double Bound::exchangeNs() const {
   double reductions = reductionNs(Part::Whole), microbatches = static_cast<double>(candidate.microbatches);
   if (candidate.zero >= 2 && candidate.data > 1 && space.trains)
-    reductions = reductions * microbatches + static_cast<double>(std::max<int64_t>(0, all.forward));
+    reductions =
+        repeatedReductionNs(Part::Whole) * microbatches + static_cast<double>(std::max<int64_t>(0, all.forward));
   double gathers = gatherNs(all.params, Part::Whole);
   if (gathersEachUse())
     gathers = microbatches * (gathers + gatherAgainNs());
@@ -244,12 +250,22 @@ double Bound::exchangeNs() const {
 
 int64_t Bound::ns() const { return static_cast<int64_t>(std::max({waitingNs(), serialNs(), exchangeNs()})); }
 
+/// Whether even an equal share of parameters, gradients and states is too large. Ranks of a stage share them too where
+/// zero says so.
+static bool isTooLarge(const Candidate &candidate, const RankCost &all, const Space &space, uint64_t limit) {
+  int64_t share = candidate.data;
+  bool shardsParams = candidate.zero == 3 || (space.rounds && candidate.zero > 0);
+  int64_t bytes = (shardsParams ? all.params / share : all.params) +
+                  (candidate.zero >= 2 ? all.grads / share : all.grads) +
+                  (candidate.zero >= 1 ? all.states / share : all.states);
+  return bytes / candidate.stages > static_cast<int64_t>(limit);
+}
+
 std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost, const Space &space,
                                const Machine &machine, std::optional<uint64_t> limit) {
-  Bound bound(candidate, cost, space, machine);
-  if (limit && bound.isTooLarge(*limit))
+  if (limit && isTooLarge(candidate, cost.all(), space, *limit))
     return std::nullopt;
-  return bound.ns();
+  return Bound(candidate, cost, space, machine).ns();
 }
 
 } // namespace par

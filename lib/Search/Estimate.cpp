@@ -139,9 +139,7 @@ int64_t Estimator::reductionNs(const RankCost &stage) const {
   const RankGroup &group = machine.replicas(candidate);
   int64_t share = candidate.data, grads = space.reducedBytes(stage.grads ? stage.grads : stage.params);
   int64_t parts = std::max<int64_t>(1, cost.layers / candidate.stages) + 1; // a collective for each layer
-  auto of = [&](CollKind kind, int64_t bytes) {
-    return parts * machine.costs.collective(kind, bytes / parts, group).ns;
-  };
+  auto of = [&](CollKind kind, int64_t bytes) { return parts * machine.collectiveNs(kind, bytes / parts, candidate); };
   int64_t reduce = candidate.zero == 0 ? of(CollKind::AllReduce, grads) : of(CollKind::ReduceScatter, grads / share);
   int64_t gather = candidate.zero == 0 ? 0 : of(CollKind::AllGather, stage.params / 2 / share);
   // Beside compute it slows that.
@@ -187,8 +185,8 @@ std::vector<FrontPoint> Estimator::frontOf(const RankCost &part) const {
   double all = static_cast<double>(part.kept.front());
   for (auto [kept, again] : llvm::drop_begin(llvm::zip(part.kept, part.again))) {
     const FrontPoint &last = front.back(); // differences of two profiles may not be in order
-    front.push_back({std::clamp(static_cast<double>(kept) / all, stay, last.share),
-                     std::max(static_cast<double>(again), last.ns)});
+    front.push_back(
+        {std::clamp(static_cast<double>(kept) / all, stay, last.share), std::max(static_cast<double>(again), last.ns)});
   }
   return front;
 }

@@ -73,6 +73,8 @@ static void describeWeights(const PlannedModel &base, Space &space) {
       elements *= dim;
     if (isTrained && elements >= *plan.zero.minSize)
       space.weights.push_back(elements);
+    else if (isTrained)
+      space.smallElements += elements;
     if (isTrained && parameter.shape.size() < 2)
       space.vectorElements += elements;
     if (isTrained && parameter.hasNarrowType())

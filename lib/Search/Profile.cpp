@@ -51,21 +51,22 @@ RankCost RankCost::operator/(int64_t parts) const {
   return changed(*this, [&](int64_t number) { return number / parts; });
 }
 
-/// One run of a block: its name, when its local work begins, and how long that is.
+/// One run of a block: its name, when its local work begins, how long that is, and how long it is without elements.
 struct PlayedRun {
   StringRef block;
-  int64_t begin = 0, work = 0;
+  int64_t begin = 0, work = 0, fixed = 0;
 };
 
-static std::vector<PlayedRun> runsOf(const format::Program &program, const Simulation &simulation) {
+static std::vector<PlayedRun> runsOf(const format::Program &program, const Simulation &simulation, int64_t launch) {
   MapVector<uint32_t, PlayedRun> runs;
   for (const PlayedInstruction &played : simulation.instructionsOf(0)) {
     if (played.communication)
       continue;
-    PlayedRun fresh{program.blocks[played.block].name, played.start, 0};
+    PlayedRun fresh{program.blocks[played.block].name, played.start};
     PlayedRun &run = runs.try_emplace(played.run, fresh).first->second;
     run.begin = std::min(run.begin, played.start);
     run.work += played.duration;
+    run.fixed += std::min(played.duration, launch);
   }
   std::vector<PlayedRun> ordered;
   for (auto &[number, run] : runs)
@@ -75,10 +76,10 @@ static std::vector<PlayedRun> runsOf(const format::Program &program, const Simul
 }
 
 /// Times of the first forward and the first backward, which with several microbatches have no reduction of gradients
-/// beside them, and of the update.
-static RankCost timesOf(const format::Program &program, const Simulation &simulation) {
+/// beside them, and of the update of all elements, of which the rank has one of so many shares.
+static RankCost timesOf(const format::Program &program, const Simulation &simulation, int64_t launch, int64_t shares) {
   RankCost cost;
-  std::vector<PlayedRun> runs = runsOf(program, simulation);
+  std::vector<PlayedRun> runs = runsOf(program, simulation, launch);
   for (auto [index, run] : enumerate(runs)) {
     int64_t end = index + 1 < runs.size() ? runs[index + 1].begin : simulation.step;
     StringRef part = run.block.split('.').second;
@@ -90,15 +91,16 @@ static RankCost timesOf(const format::Program &program, const Simulation &simula
       cost.backward = end - run.begin;
       cost.compute += run.work;
     } else if (!forward && !backward) {
-      cost.update += run.work;
+      cost.update += run.fixed + (run.work - run.fixed) * shares;
     }
   }
   return cost;
 }
 
-static RankCost costOf(const Compiled &compiled, const Simulation &simulation) {
+static RankCost costOf(const Compiled &compiled, const Simulation &simulation, int64_t shares) {
   const format::Bundle &bundle = *compiled.bundle;
-  RankCost cost = timesOf(bundle.programs.front(), simulation);
+  int64_t launch = CostTable(compiled.planned.hardware).kernel(0).ns;
+  RankCost cost = timesOf(bundle.programs.front(), simulation, launch, shares);
   RoleMemory memory = measureMemory(bundle).front();
   cost.params = memory.params;
   cost.grads = memory.grads;
@@ -204,9 +206,9 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
     consumeError(simulation.takeError());
     return std::nullopt;
   }
-  RankCost cost = par::costOf(trial, *simulation);
+  RankCost cost = par::costOf(trial, *simulation, plain.zero ? plain.data : 1);
   if (plain.zero) // the masters and states of all its ranks
-    for (auto member : {&RankCost::params, &RankCost::states, &RankCost::update})
+    for (auto member : {&RankCost::params, &RankCost::states})
       cost.*member *= plain.data;
   if (!thin.first)
     thin.first.emplace(std::move(trial));

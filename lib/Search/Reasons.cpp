@@ -100,9 +100,8 @@ std::vector<KeyReason> KeyComparison::run() {
   if (open.zero && result.space.trains)
     add("zero.level", [](const Candidate &candidate) { return std::to_string(candidate.zero); });
   if (open.schedule && best.candidate.stages > 1)
-    add("pipeline.schedule", [](const Candidate &candidate) {
-      return candidate.stages > 1 ? candidate.schedule : std::string("none");
-    });
+    add("pipeline.schedule",
+        [](const Candidate &candidate) { return candidate.stages > 1 ? candidate.schedule : std::string("none"); });
   if (open.recompute && best.known().recomputes)
     addRecompute();
   return std::move(reasons);

@@ -7,11 +7,10 @@ using namespace par;
 // Why a key has its value, also where an estimate that was not compiled is better than the plan that was.
 TEST(SearchText, Reasons) {
   SearchFacts facts;
-  facts.reasons = {
-      {"mesh", "dp 8", "dp 4 x tp 2", 4.06},
-      {"batch.microbatches", "1", "4", 5.1, "dp 4 x tp 2, zero 0"},
-      {"zero.level", "1", "0", -0.4, "", /*compiled=*/false},
-      {"offload", "[states]", "", 0}};
+  facts.reasons = {{"mesh", "dp 8", "dp 4 x tp 2", 4.06},
+                   {"batch.microbatches", "1", "4", 5.1, "dp 4 x tp 2, zero 0"},
+                   {"zero.level", "1", "0", -0.4, "", /*compiled=*/false},
+                   {"offload", "[states]", "", 0}};
   std::string text;
   llvm::raw_string_ostream os(text);
   printReasons(facts, os);

@@ -47,8 +47,8 @@ struct Facts {
   std::optional<WaysOut> waysOut; ///< only above the memory limit
   std::optional<Prediction> prediction;
   std::optional<Utilization> utilization; ///< only of models with matmuls
-  std::optional<RankOrderFacts> order; ///< only of another order than the mesh's, and of mesh_order: auto
-  std::optional<BucketChoice> bucket;  ///< only of collectives.bucket: auto
+  std::optional<RankOrderFacts> order;    ///< only of another order than the mesh's, and of mesh_order: auto
+  std::optional<BucketChoice> bucket;     ///< only of collectives.bucket: auto
   std::optional<TimelineFacts> timeline;
   std::vector<RoleOverTime> memoryOverTime;
   std::optional<verify::Proof> proof;

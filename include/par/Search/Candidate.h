@@ -64,6 +64,7 @@ struct Space {
   std::vector<int64_t> weights; ///< elements of each trained parameter that zero shards
   int64_t weightBytes = 2;      ///< of an element of these, at least, while gradients are reduced
   int64_t vectorElements = 0;   ///< elements of trained parameters with less than two dims
+  int64_t smallElements = 0;    ///< elements of those that zero leaves whole (zero.min_size)
   int64_t bucket = INT64_MAX;   ///< bytes of several collectives that are one, at most
   std::map<int64_t, std::vector<Sharding>> shardings; ///< by the degree of the tensor axis; none: it is no help
 

@@ -34,9 +34,9 @@ struct FewestRanks {
 /// The value of an open key, which came second, and by how much.
 struct KeyReason {
   std::string key, value;
-  std::string second; ///< the best candidate with another value; empty: no other value fits
-  std::string others; ///< in which other keys that candidate differs: "dp 4 x tp 2, 8 microbatches"
-  bool played = true; ///< both were; else both steps are estimates from layers
+  std::string second;       ///< the best candidate with another value; empty: no other value fits
+  std::string others;       ///< in which other keys that candidate differs: "dp 4 x tp 2, 8 microbatches"
+  bool played = true;       ///< both were; else both steps are estimates from layers
   double slowerPercent = 0; ///< by which the second is slower
 };
 

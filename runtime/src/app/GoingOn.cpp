@@ -182,9 +182,8 @@ std::string GoingOn::remarkOfCopies() {
   if (mirroring)
     return remarkOfMirrors(job.bundle, mirroring->plan(), placing.hostOf, *job.options.mirror);
   uint64_t own = kept.copiedBytes(), all = kept.bytes();
-  std::string what =
-      own == all ? "state (" + humanBytes(all) + ")"
-                 : "share (" + humanBytes(own) + ") of a state of " + humanBytes(all);
+  std::string what = own == all ? "state (" + humanBytes(all) + ")"
+                                : "share (" + humanBytes(own) + ") of a state of " + humanBytes(all);
   return "restart: each rank copies its " + what + ", " + cadence.describe();
 }
 
