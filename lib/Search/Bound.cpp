@@ -24,7 +24,8 @@ private:
   double waitingNs() const;
   double serialNs() const;
   double exchangeNs() const;
-  double microbatchNs() const { return static_cast<double>(all.forward + all.backward) - hiddenNs(); }
+  double microbatchNs() const { return static_cast<double>(all.forward + all.backward) - hiddenNs() - addedNs(); }
+  double addedNs() const;
   double hiddenNs() const;
   double waitingShare() const;
   /// A time is that of the whole model, or of any part of it, which takes at least its share by bytes of the time.
@@ -39,7 +40,6 @@ private:
   double gatherAgainNs() const { return gathersEachUse() ? gatherNs(backwardParams(), Part::Any) : 0; }
   double blocksNs() const;
   double inTheWayNs(const RankCost &part) const;
-  double chainNs(double first, double wait, double own) const;
   /// Whether collectives of replicas run beside compute.
   bool overlaps() const { return machine.hardware().overlap && space.overlaps; }
 
@@ -66,6 +66,15 @@ double Bound::hiddenNs() const {
   double waits =
       std::max<double>(0, static_cast<double>(all.forward + all.backward - std::max<int64_t>(0, all.compute)));
   return waits / std::max<double>(1, static_cast<double>(cost.layers / (candidate.stages * candidate.chunks)));
+}
+
+/// Time that a profile, which has two microbatches, takes to add up gradients: the backward of a single one does not.
+double Bound::addedNs() const {
+  if (candidate.microbatches > 1 || !space.trains)
+    return 0;
+  int64_t grads = all.grads ? all.grads : all.params;
+  constexpr int64_t touches = 3; // two are read and one is written
+  return static_cast<double>(machine.costs.kernel(touches * grads).ns + space.trained * machine.costs.kernel(0).ns);
 }
 
 /// The least share of a stage's microbatch for which each later stage must wait, before its first one and after its
@@ -173,11 +182,11 @@ static double minPerWork(const ModelCost &cost, function_ref<double(const RankCo
 ///     T = (first + own) x0,   T = first x0 + wait (x0 + ... + x(i-1)) + own xi,   x0 + x1 + ... = 1
 ///
 /// If `first` is so much that the first stage had better do nothing, it counts as less.
-double Bound::chainNs(double first, double wait, double own) const {
+static double chainNs(double first, double wait, double own, int64_t stages) {
   if (wait <= 0)
     return 0;
-  double left = std::pow(1 - wait / own, candidate.stages - 1); // of a time, in which the later stages do their work
-  if (candidate.stages > 1)
+  double left = std::pow(1 - wait / own, stages - 1); // of a time, in which the later stages do their work
+  if (stages > 1)
     first = std::min(first, wait * left / (1 - left));
   return (first + own) / (1 + (own - wait) / wait * (1 - left));
 }
@@ -201,12 +210,12 @@ double Bound::waitingNs() const {
   // The last backward of the first stage comes after those of the others, unless weight gradients come later.
   bool drains = candidate.chunks == 1 && (candidate.schedule.empty() || candidate.schedule == "1f1b");
   double own = microbatches * (each + minPerWork(cost, [&](const RankCost &part) { return inTheWayNs(part); }));
-  return chainNs(head + (drains ? tail : 0), each * waitingShare(), own + (drains ? 0 : tail));
+  return chainNs(head + (drains ? tail : 0), each * waitingShare(), own + (drains ? 0 : tail), candidate.stages);
 }
 
 /// The microbatches' forwards and backwards, on all stages together: each begins its own gathers and ends after them.
 double Bound::blocksNs() const {
-  double forward = static_cast<double>(all.forward), backward = static_cast<double>(all.backward);
+  double forward = static_cast<double>(all.forward), backward = static_cast<double>(all.backward) - addedNs();
   double longest = microbatchNs();
   if (gathersEachUse()) {
     double gather = gatherNs(all.params, Part::Whole), again = gatherAgainNs();

@@ -110,6 +110,11 @@ int64_t Space::collectivesOf(int64_t elementBytes, int64_t tensor) const {
   return std::max<int64_t>(1, alone + together / std::max<int64_t>(1, bucket));
 }
 
+double Space::shares(int64_t ranks) const {
+  auto whole = static_cast<double>(smallElements), shared = static_cast<double>(sum_of(weights, int64_t(0)));
+  return shared > 0 ? (whole + shared) / (whole + shared / static_cast<double>(ranks)) : 1;
+}
+
 int64_t Space::maxMessage() const {
   constexpr int64_t widest = sizeof(double);
   int64_t bytes = std::max<int64_t>(1, bucket);

@@ -71,6 +71,7 @@ static void describeWeights(const PlannedModel &base, Space &space) {
     int64_t elements = 1;
     for (int64_t dim : parameter.shape)
       elements *= dim;
+    space.trained += isTrained;
     if (isTrained && elements >= *plan.zero.minSize)
       space.weights.push_back(elements);
     else if (isTrained)

@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/MapVector.h"
 
+#include <cmath>
 #include <future>
 
 using namespace llvm;
@@ -76,8 +77,8 @@ static std::vector<PlayedRun> runsOf(const format::Program &program, const Simul
 }
 
 /// Times of the first forward and the first backward, which with several microbatches have no reduction of gradients
-/// beside them, and of the update of all elements, of which the rank has one of so many shares.
-static RankCost timesOf(const format::Program &program, const Simulation &simulation, int64_t launch, int64_t shares) {
+/// beside them, and of the update of all elements, which are so many times the rank's.
+static RankCost timesOf(const format::Program &program, const Simulation &simulation, int64_t launch, double shares) {
   RankCost cost;
   std::vector<PlayedRun> runs = runsOf(program, simulation, launch);
   for (auto [index, run] : enumerate(runs)) {
@@ -91,13 +92,13 @@ static RankCost timesOf(const format::Program &program, const Simulation &simula
       cost.backward = end - run.begin;
       cost.compute += run.work;
     } else if (!forward && !backward) {
-      cost.update += run.fixed + (run.work - run.fixed) * shares;
+      cost.update += run.fixed + std::llround(static_cast<double>(run.work - run.fixed) * shares);
     }
   }
   return cost;
 }
 
-static RankCost costOf(const Compiled &compiled, const Simulation &simulation, int64_t shares) {
+static RankCost costOf(const Compiled &compiled, const Simulation &simulation, double shares) {
   const format::Bundle &bundle = *compiled.bundle;
   int64_t launch = CostTable(compiled.planned.hardware).kernel(0).ns;
   RankCost cost = timesOf(bundle.programs.front(), simulation, launch, shares);
@@ -206,10 +207,10 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
     consumeError(simulation.takeError());
     return std::nullopt;
   }
-  RankCost cost = par::costOf(trial, *simulation, plain.zero ? plain.data : 1);
-  if (plain.zero) // the masters and states of all its ranks
-    for (auto member : {&RankCost::params, &RankCost::states})
-      cost.*member *= plain.data;
+  double shares = plain.zero ? space.shares(plain.data) : 1; // masters and states of all its ranks
+  RankCost cost = par::costOf(trial, *simulation, shares);
+  for (auto member : {&RankCost::params, &RankCost::states})
+    cost.*member = std::llround(static_cast<double>(cost.*member) * shares);
   if (!thin.first)
     thin.first.emplace(std::move(trial));
   return cost;

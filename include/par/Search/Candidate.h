@@ -63,6 +63,7 @@ struct Space {
   bool narrow = false;          ///< activations have two bytes an element
   std::vector<int64_t> weights; ///< elements of each trained parameter that zero shards
   int64_t weightBytes = 2;      ///< of an element of these, at least, while gradients are reduced
+  int64_t trained = 0;          ///< parameters
   int64_t vectorElements = 0;   ///< elements of trained parameters with less than two dims
   int64_t smallElements = 0;    ///< elements of those that zero leaves whole (zero.min_size)
   int64_t bucket = INT64_MAX;   ///< bytes of several collectives that are one, at most
@@ -77,6 +78,8 @@ struct Space {
   /// Collectives that all weights need at least, of so many bytes an element, on so many tensor ranks: one that is
   /// larger than a bucket has its own.
   int64_t collectivesOf(int64_t elementBytes, int64_t tensor) const;
+  /// How many times as many elements all parameters have as those of a rank, if so many ranks share them.
+  double shares(int64_t ranks) const;
   /// Bytes that no collective exceeds: a bucket, or the largest weight.
   int64_t maxMessage() const;
   /// In a fixed order: fewer tensor ranks first.
