@@ -1,7 +1,6 @@
 // Groups of ops that become one kernel: absorbing producers that are free to recompute, accumulating into and filling
 // in place, and building the kernel. `formGroups` calls library and builtin forms first, then fusion.
 #include "Groups.h"
-#include "Counters.h"
 #include "JoinContracted.h"
 #include "LastConvolution.h"
 #include "PaddedRows.h"
@@ -108,7 +107,7 @@ void tieAccumulator(Group &group) {
     return op->hasTrait<OpTrait::Elementwise>() && group.results.size() == 1 &&
            getTensorType(op->getResult(0).getType()).getShape() == getTensorType(group.results[0].getType()).getShape();
   });
-  if (!elementwise || group.tiesNone)
+  if (!elementwise)
     return;
   for (Value argument : group.arguments) {
     auto load = argument.getDefiningOp<LoadOp>();
@@ -242,8 +241,6 @@ std::vector<std::unique_ptr<Group>> GroupFormer::run() {
     fuseBiasGradients(block, groupOf, groups);
     splitSums(block, isTaken);
   }
-  for (auto &group : formCounters(block, isTaken))
-    add(std::move(group));
   fuseGroups(block, gpu, groupOf, groups);
   splitWideGroups(gpu, groupOf, groups);
   if (gpu)

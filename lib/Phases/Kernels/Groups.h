@@ -14,7 +14,6 @@ struct Group {
   /// Layout ops of arguments that this group computes for itself; all free ones if `clonesFree`.
   llvm::SmallPtrSet<mlir::Operation *, 4> clones;
   bool clonesFree = false;
-  bool tiesNone = false; ///< no result takes over an argument's storage
   std::string implementation = "generated";
   /// Results and the arguments whose storage they take over.
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> tied;
