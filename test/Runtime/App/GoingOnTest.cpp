@@ -516,8 +516,8 @@ TEST_F(GoingOn, takesTheStateOfALostRankFromItsMirror) {
   }
   EXPECT_GE(wentOnAfter.size(), 3u);
   EXPECT_GE(mirrored, 1u);
-  EXPECT_NE(out.find("mirror: every 2 steps each rank sends 0.0 MiB of its state of 0.0 MiB to a neighbour on another "
-                     "host, and has 0.0 MiB of memory for another rank's\n"),
+  EXPECT_NE(out.find("mirror: every 2 steps each rank sends 0.1 KiB of its state of 0.1 KiB to a neighbour on another "
+                     "host, and has 0.2 KiB of memory for another rank's\n"),
             std::string::npos)
       << out;
   EXPECT_TRUE(std::regex_search(out, std::regex("mirror: \\d were sent: [\\d.]+ ms for the copy, [\\d.]+ ms beside the "
@@ -561,7 +561,7 @@ TEST_F(GoingOn, copiesSeldomWhereACopyTakesLong) {
     wentOnAfter.insert(wentOn);
   }
   EXPECT_EQ(wentOnAfter, (std::set<int>{0, 1, 2, 3, 4}));
-  EXPECT_NE(out.find("restart: each rank copies its share (0.0 MiB) of a state of 0.0 MiB, every 4 steps, in 0.02 ms: "
+  EXPECT_NE(out.find("restart: each rank copies its share (0.1 KiB) of a state of 0.1 KiB, every 4 steps, in 0.02 ms: "
                      "0.5 % of their time\n"),
             std::string::npos)
       << out;
