@@ -165,9 +165,24 @@ void ChoiceSearch::expand(unsigned place) {
     tryCompletion(labels[number], index, number);
 }
 
+/// A choice of a large model is good enough if it costs so much more than the bound: less than a thousandth of all that
+/// may be recomputed. A search takes a second there.
+static int64_t toleranceOf(const RecomputeProblem &problem) {
+  constexpr size_t large = 2048;
+  constexpr int64_t parts = 1024;
+  if (problem.values.size() < large)
+    return 0;
+  int64_t all = 0;
+  for (const ForwardValue &value : problem.values)
+    all += value.cost;
+  return all / parts;
+}
+
 std::optional<RecomputeChoice> ChoiceSearch::run() {
   if (best && best->cost <= bound)
     return best->minCost = best->cost, best;
+  if (best && best->cost - bound <= toleranceOf(problem))
+    return best->minCost = bound, best;
   states.price(prices);
   group();
   Label root;
