@@ -106,6 +106,7 @@ def calibrate(options, made):
         if name is None:
             continue
         files.append(options.work / f"{axis}.yaml")
+        files[-1].unlink(missing_ok=True)  # of a run before, which --calibrate does not write over
         subprocess.run([options.bin / "par-run", bundle_of(options, name), f"--calibrate={files[-1]}"], check=True,
                        stdout=subprocess.DEVNULL)
     (options.work / "here.yaml").write_text(join(files))
