@@ -16,7 +16,8 @@ namespace {
 class Bound {
 public:
   Bound(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine)
-      : candidate(candidate), cost(cost), space(space), machine(machine), all(cost.all()) {}
+      : candidate(candidate), cost(cost), space(space), machine(machine), all(cost.all()),
+        grads(all.grads ? all.grads : all.params) {}
 
   int64_t ns() const;
 
@@ -31,8 +32,7 @@ private:
   /// A time is that of the whole model, or of any part of it, which takes at least its share by bytes of the time.
   enum class Part { Whole, Any };
   double collectivesNs(format::CollKind kind, int64_t bytes, int64_t elementBytes, Part part) const;
-  double reductionNs(Part part) const;
-  double repeatedReductionNs(Part part) const;
+  double reductionNs(int64_t gradients, Part part) const;
   double gatherNs(int64_t params, Part part) const;
   double exposedNs(const RankCost &part, double reduction) const;
   bool gathersEachUse() const { return candidate.zero == 3 && !space.gathersOnce; }
@@ -48,6 +48,7 @@ private:
   const Space &space;
   const Machine &machine;
   const RankCost all;
+  const int64_t grads; ///< bytes of all gradients
 };
 
 } // namespace
@@ -72,7 +73,6 @@ double Bound::hiddenNs() const {
 double Bound::addedNs() const {
   if (candidate.microbatches > 1 || !space.trains)
     return 0;
-  int64_t grads = all.grads ? all.grads : all.params;
   constexpr int64_t touches = 3; // two are read and one is written
   return static_cast<double>(machine.costs.kernel(touches * grads).ns + space.trained * machine.costs.kernel(0).ns);
 }
@@ -105,16 +105,6 @@ double Bound::collectivesNs(format::CollKind kind, int64_t bytes, int64_t elemen
          (count - 1) * static_cast<double>(machine.collectiveLatency(kind, candidate));
 }
 
-/// One reduction of all gradients.
-double Bound::reductionNs(Part part) const {
-  using format::CollKind;
-  if (candidate.data == 1 || !space.trains)
-    return 0;
-  int64_t grads = space.reducedBytes(all.grads ? all.grads : all.params);
-  return candidate.zero == 0 ? collectivesNs(CollKind::AllReduce, grads, space.weightBytes, part)
-                             : collectivesNs(CollKind::ReduceScatter, grads / candidate.data, space.weightBytes, part);
-}
-
 /// The part of so many bytes of all parameters that zero shards: small ones stay whole, and shards are padded.
 static int64_t shardedOf(int64_t bytes, const Candidate &candidate, const Space &space) {
   constexpr int64_t widest = sizeof(double), alignment = 256;
@@ -122,12 +112,14 @@ static int64_t shardedOf(int64_t bytes, const Candidate &candidate, const Space 
   return std::max<int64_t>(0, bytes - widest * space.smallElements - aligned);
 }
 
-/// A reduction of each microbatch: only gradients that zero shards have one.
-double Bound::repeatedReductionNs(Part part) const {
+/// One reduction of so many bytes of gradients: all, or of each microbatch those that zero shards.
+double Bound::reductionNs(int64_t gradients, Part part) const {
+  using format::CollKind;
   if (candidate.data == 1 || !space.trains)
     return 0;
-  int64_t grads = space.reducedBytes(shardedOf(all.grads ? all.grads : all.params, candidate, space));
-  return collectivesNs(format::CollKind::ReduceScatter, grads / candidate.data, space.weightBytes, part);
+  int64_t bytes = space.reducedBytes(gradients);
+  return candidate.zero == 0 ? collectivesNs(CollKind::AllReduce, bytes, space.weightBytes, part)
+                             : collectivesNs(CollKind::ReduceScatter, bytes / candidate.data, space.weightBytes, part);
 }
 
 /// One gather of parameters that have so many bytes before they are rounded.
@@ -147,7 +139,7 @@ int64_t Bound::backwardParams() const {
 
 /// The rest of the last reduction of a part's gradients after its last backward, with which it begins.
 double Bound::exposedNs(const RankCost &part, double reduction) const {
-  int64_t grads = all.grads ? all.grads : all.params, own = all.grads ? part.grads : part.params;
+  int64_t own = all.grads ? part.grads : part.params;
   double share = grads > 0 ? static_cast<double>(own) / static_cast<double>(grads) : 0;
   double hidden = overlaps() ? static_cast<double>(part.backward) : 0;
   return (reduction * share - hidden) / static_cast<double>(candidate.chunks);
@@ -159,7 +151,7 @@ double Bound::inTheWayNs(const RankCost &part) const {
     return 0;
   double ns = 0, chunks = static_cast<double>(candidate.chunks);
   if (candidate.zero >= 2)
-    ns += std::max(0.0, exposedNs(part, repeatedReductionNs(Part::Any))) * chunks;
+    ns += std::max(0.0, exposedNs(part, reductionNs(shardedOf(grads, candidate, space), Part::Any))) * chunks;
   if (gathersEachUse() && all.params > 0)
     ns += gatherNs(all.params, Part::Any) * static_cast<double>(part.params) / static_cast<double>(all.params);
   return ns;
@@ -202,7 +194,8 @@ double Bound::waitingNs() const {
            static_cast<double>(candidate.chunks);
   });
   double tail = minPerWork(cost, [&](const RankCost &part) { return updateNs(part, candidate); });
-  double exposed = minPerWork(cost, [&](const RankCost &part) { return exposedNs(part, reductionNs(Part::Any)); });
+  double exposed =
+      minPerWork(cost, [&](const RankCost &part) { return exposedNs(part, reductionNs(grads, Part::Any)); });
   if (overlaps())
     tail = std::max(tail, exposed);
   else if (candidate.zero < 2) // else each microbatch has its own
@@ -225,14 +218,14 @@ double Bound::blocksNs() const {
       longest += gather + again;
   }
   if (!overlaps() && candidate.zero >= 2)
-    longest += repeatedReductionNs(Part::Whole);
+    longest += reductionNs(shardedOf(grads, candidate, space), Part::Whole);
   return static_cast<double>(candidate.microbatches) * longest;
 }
 
 /// Each rank's own work, the mean over stages. That communication beside kernels slows them is left out: the player
 /// charges a kernel only for what had begun before it, and of that only for what ends last.
 double Bound::serialNs() const {
-  double reduction = reductionNs(Part::Whole), tail = updateNs(all, candidate);
+  double reduction = reductionNs(grads, Part::Whole), tail = updateNs(all, candidate);
   double gather = gathersEachUse() ? 0 : gatherNs(all.params, Part::Whole), head = 0;
   if (space.gathersFirst(candidate))
     head = gather / static_cast<double>(candidate.chunks);
@@ -247,10 +240,10 @@ double Bound::serialNs() const {
 /// Reductions follow each other on their queue, those of each microbatch after the first forward; gathers on theirs.
 /// Both queues may be busy at once, so the longer one counts.
 double Bound::exchangeNs() const {
-  double reductions = reductionNs(Part::Whole), microbatches = static_cast<double>(candidate.microbatches);
+  double reductions = reductionNs(grads, Part::Whole), microbatches = static_cast<double>(candidate.microbatches);
   if (candidate.zero >= 2 && candidate.data > 1 && space.trains)
-    reductions =
-        repeatedReductionNs(Part::Whole) * microbatches + static_cast<double>(std::max<int64_t>(0, all.forward));
+    reductions = reductionNs(shardedOf(grads, candidate, space), Part::Whole) * microbatches +
+                 static_cast<double>(std::max<int64_t>(0, all.forward));
   double gathers = gatherNs(all.params, Part::Whole);
   if (gathersEachUse())
     gathers = microbatches * (gathers + gatherAgainNs());

@@ -1,6 +1,8 @@
 // Collectives of replicas as Collectives lowers them: in one level, or within hosts and between them.
 #include "par/Search/Machine.h"
 
+#include "par/Costs/TwoLevels.h"
+
 #include <algorithm>
 
 namespace par {
@@ -28,16 +30,8 @@ const Machine::Groups &Machine::replicaGroups(const Candidate &candidate) const 
 int64_t Machine::collectiveNs(CollKind kind, int64_t bytes, const Candidate &candidate) const {
   const Groups &of = replicaGroups(candidate);
   int64_t least = costs.collective(kind, bytes, of.all).ns;
-  for (const auto &[each, between] : of.levels) {
-    int64_t ns = 0;
-    if (kind == CollKind::AllReduce)
-      ns = costs.collective(CollKind::ReduceScatter, bytes / each, each).ns +
-           costs.collective(CollKind::AllReduce, bytes / each, between).ns +
-           costs.collective(CollKind::AllGather, bytes / each, each).ns;
-    else
-      ns = costs.collective(kind, bytes, between).ns + costs.collective(kind, bytes * (candidate.data / each), each).ns;
-    least = std::min(least, ns);
-  }
+  for (const auto &[each, between] : of.levels)
+    least = std::min(least, twoLevelNs(kind, bytes, each, between, costs));
   return least;
 }
 

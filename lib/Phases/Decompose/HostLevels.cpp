@@ -1,4 +1,5 @@
 #include "par/Phases/Decompose/HostLevels.h"
+#include "par/Costs/TwoLevels.h"
 
 using namespace mlir;
 
@@ -33,17 +34,9 @@ std::optional<HostLevels> findHostLevels(StageOp stage, ArrayRef<StringAttr> axe
 
 int64_t leveledTime(format::CollKind kind, int64_t bytes, StageOp stage, const HostLevels &levels,
                     StageGroups &groups) {
-  using enum format::CollKind;
-  const CostTable &costs = groups.costs;
-  RankGroup between = groups.widest(stage, levels.between);
-  int64_t launches = costs.launch();
-  if (kind == AllReduce)
-    return 2 * launches + costs.collective(ReduceScatter, bytes / levels.each, levels.each).ns +
-           costs.collective(AllReduce, bytes / levels.each, between).ns +
-           costs.collective(AllGather, bytes / levels.each, levels.each).ns;
-  // Each shard crosses between hosts once, then all hosts' shards are gathered within a host.
-  return launches + costs.collective(kind, bytes, between).ns +
-         costs.collective(kind, bytes * levels.hosts, levels.each).ns;
+  int64_t more = kind == format::CollKind::AllReduce ? 2 : 1; // launches than of one collective
+  return more * groups.costs.launch() +
+         twoLevelNs(kind, bytes, levels.each, groups.widest(stage, levels.between), groups.costs);
 }
 
 } // namespace par
