@@ -8,10 +8,8 @@ row, those of the second for each block of two columns, the last block being one
 so they are trained: five steps by PyTorch in f64, and by Par under every plan, give the same losses and scales. Exit
 status 0: all hold.
 """
-import argparse
 import pathlib
 import random
-import shutil
 import sys
 import tempfile
 
@@ -19,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Models"
 
 import torch
 
-from runs import HERE, Claims, Runs, largest, read_safetensors, write_safetensors
+from runs import HERE, Claims, Runs, largest, plan_parser, read_safetensors, write_safetensors
 
 STEPS, BATCH, INPUTS, HIDDEN, OUTPUTS, BLOCK = 5, 8, 6, 5, 4, 2
 BLOCKS = -(-HIDDEN // BLOCK)
@@ -92,11 +90,7 @@ def reference(start, data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH",
-                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
-    parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
-    options = parser.parse_args()
+    options = plan_parser(__doc__, PLANS).parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-dequantize-") as work:
         runs = Runs(options.bin, work)

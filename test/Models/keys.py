@@ -8,17 +8,15 @@ and under every plan of PLANS: losses and weights are those of the step that is 
 Some labels are ignored, all of the second microbatch among them. Only Python's standard library is used. Exit status 0:
 all hold.
 """
-import argparse
 import math
 import pathlib
 import random
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
-from runs import HERE, Claims, Runs, largest, read_safetensors, write_safetensors
+from runs import HERE, Claims, Runs, largest, plan_parser, read_safetensors, write_safetensors
 
 ENCODE = HERE.parent / "Phases/Import/Inputs/encode.py"
 STEPS, BATCH, INPUTS, HIDDEN, CLASSES, IGNORED = 5, 8, 10, 8, 11, -100  # a tall matrix and a wide one
@@ -205,11 +203,8 @@ def hold(runs, claims, key, title, model, data, plan, losses, weights):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH",
-                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser = plan_parser(__doc__, PLANS)
     parser.add_argument("--key", action="append", choices=sorted(KEYS), help="default: all")
-    parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
     options = parser.parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-keys-") as work:

@@ -7,7 +7,6 @@ The model of keys.py is trained by AdamW with a warm-up, clipping and averages o
 NaN. Weights, averages and all states are those of the other five batches, bit for bit, under every plan of keys.py, and
 so is a run that goes on from a save between two bad steps. Exit status 0: all hold.
 """
-import argparse
 import math
 import pathlib
 import shutil
@@ -16,7 +15,7 @@ import tempfile
 
 import keys
 from keys import BATCH, INPUTS, PLANS
-from runs import Claims, Runs, read_safetensors, split_safetensors, write_safetensors
+from runs import Claims, Runs, plan_parser, read_safetensors, split_safetensors, write_safetensors
 
 BAD, STEPS = {2, 3, 6}, 8
 TRAIN = ("train: {optimizer: {lr: {peak: 1e-2, warmup: 4, decay: cosine, steps: 9}}, clip: 1.0, loss: cross_entropy, "
@@ -91,11 +90,7 @@ def limits(runs, claims, model, bad):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH",
-                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
-    parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
-    options = parser.parse_args()
+    options = plan_parser(__doc__, PLANS).parse_args()
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="par-on-nan-") as work:
         runs = Runs(options.bin, work)

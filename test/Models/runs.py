@@ -1,4 +1,5 @@
 """Compiles models of this folder and runs their bundles, for the scripts beside it. Python's standard library only."""
+import argparse
 import contextlib
 import hashlib
 import json
@@ -6,11 +7,21 @@ import math
 import os
 import pathlib
 import random
+import shutil
 import struct
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+
+def plan_parser(doc, plans):
+    """A parser of the flags of scripts that go through plans: where the tools are, and which plans."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", help="default: on the PATH",
+                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
+    parser.add_argument("--plan", action="append", choices=sorted(plans), help="default: all")
+    return parser
 
 
 CODES = {"F32": "f", "F64": "d", "I64": "q"}

@@ -8,10 +8,8 @@ GPT-2's head and embedding are one initializer in its file. Here they are taken 
 model is one that the older exporter wrote, whose head is a transposed copy. Only Python's standard library is used.
 Exit status 0: all hold.
 """
-import argparse
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +17,7 @@ import tempfile
 from rename_model import (GRAPH_INITIALIZER, GRAPH_NODE, MODEL_GRAPH, NODE_INPUT, NODE_OP, TENSOR_NAME, field_of,
                           map_fields,
                           read_message, write_message)
-from runs import HERE, Claims, Runs, read_safetensors, write_safetensors
+from runs import HERE, Claims, Runs, plan_parser, read_safetensors, write_safetensors
 from train_reference import CASES
 
 ENCODE = HERE.parent / "Phases/Import/Inputs/encode.py"
@@ -141,10 +139,7 @@ def check_older(runs, claims):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="default: on the PATH",
-                        default=pathlib.Path(shutil.which("par-compile") or ".").parent)
-    parser.add_argument("--plan", action="append", choices=sorted(PLANS), help="default: all")
+    parser = plan_parser(__doc__, PLANS)
     parser.add_argument("--only", choices=("trains", "older"), help="default: both")
     options = parser.parse_args()
     claims = Claims()
