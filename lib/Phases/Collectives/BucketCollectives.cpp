@@ -17,6 +17,9 @@ namespace {
 struct Member {
   Operation *op;
   std::optional<SmallVector<Operation *>> sources; ///< if it can start at the block's begin and something needs it
+  Operation *need = nullptr;                       ///< the first op that needs a result, before any bucket is merged
+  int64_t bytes = bytesOf(op);
+  bool isScalar = par::isScalar(op);
 };
 
 /// Collectives that may be one.
@@ -47,13 +50,13 @@ static Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBe
 static Operation *earlier(Operation *a, Operation *b) { return !a || (b && b->isBeforeInBlock(a)) ? b : a; }
 
 /// Whether two collectives do the same with their operands. A list of numbers has one for each operand.
-static bool doTheSame(Operation *a, Operation *b) {
-  if (a->getName() != b->getName())
+static bool doTheSame(const Member &a, const Member &b) {
+  if (a.op->getName() != b.op->getName() || a.isScalar != b.isScalar)
     return false;
-  for (NamedAttribute attribute : a->getAttrs())
-    if (!isa<DenseI64ArrayAttr>(attribute.getValue()) && b->getAttr(attribute.getName()) != attribute.getValue())
+  for (NamedAttribute attribute : a.op->getAttrs())
+    if (!isa<DenseI64ArrayAttr>(attribute.getValue()) && b.op->getAttr(attribute.getName()) != attribute.getValue())
       return false;
-  return isScalar(a) == isScalar(b);
+  return true;
 }
 
 /// Adds a collective of the bucket's kind, unless a result is needed before the last operand is available. Collectives
@@ -61,20 +64,21 @@ static bool doTheSame(Operation *a, Operation *b) {
 bool BucketCollectivesPass::join(Bucket &bucket, const Member &member) {
   bool early = member.sources.has_value();
   Operation *place = early ? nullptr : later(bucket.place, lastOperand(member.op));
-  Operation *need = earlier(bucket.need, firstNeed(member.op));
+  Operation *need = earlier(bucket.need, member.need);
   if (!bucket.members.empty()) {
     const Member &first = bucket.members.front();
-    bool alike = first.sources.has_value() == early && doTheSame(first.op, member.op);
-    bool fits = bytes > 0 && (isScalar(member.op) || bucket.bytes + bytesOf(member.op) <= bytes) &&
+    bool fits = bytes > 0 && (member.isScalar || bucket.bytes + member.bytes <= bytes) &&
                 bucket.values + member.op->getNumResults() <= maxMembers;
+    if (!fits || first.sources.has_value() != early || !doTheSame(first, member))
+      return false;
     bool chained = llvm::any_of(
         bucket.members, [&](const Member &other) { return llvm::is_contained(other.op->getUsers(), member.op); });
-    if (!alike || !fits || chained || (!early && need && !place->isBeforeInBlock(need)))
+    if (chained || (!early && need && !place->isBeforeInBlock(need)))
       return false;
   }
   bucket.members.push_back(member);
   bucket.values += member.op->getNumResults();
-  bucket.bytes += bytesOf(member.op);
+  bucket.bytes += member.bytes;
   bucket.place = place;
   bucket.need = need;
   return true;
@@ -145,14 +149,13 @@ static SmallVector<Member> membersOf(BlockOp block) {
     Operation *need = firstNeed(op);
     if (need && !isScalar(op)) {
       if (auto sources = sourcesOf(op))
-        early.push_back({op, sources});
+        early.push_back({op, sources, need});
     } else if (lastOperand(op) && (isScalar(op) || !need)) {
-      late.push_back({op, std::nullopt});
+      late.push_back({op, std::nullopt, need});
     }
   }
   // In the order in which they are needed, or could start.
-  llvm::stable_sort(early,
-                    [](const Member &a, const Member &b) { return firstNeed(a.op)->isBeforeInBlock(firstNeed(b.op)); });
+  llvm::stable_sort(early, [](const Member &a, const Member &b) { return a.need->isBeforeInBlock(b.need); });
   llvm::stable_sort(
       late, [](const Member &a, const Member &b) { return lastOperand(a.op)->isBeforeInBlock(lastOperand(b.op)); });
   llvm::append_range(early, late);

@@ -55,12 +55,14 @@ void Splitter::hoist(ArrayRef<Operation *> collectives) {
   SmallVector<DoneOp> dones;
   for (Operation *collective : collectives)
     dones.push_back(split(collective, firstNeed(collective)));
+  std::vector<SmallVector<Operation *>> sources; // found before ops move, after which the block is numbered anew
+  for (Operation *collective : collectives)
+    sources.push_back(*sourcesOf(collective));
   Operation *begin = nullptr; // the first op that none of them is made from
   llvm::SmallPtrSet<Operation *, 8> first;
-  for (Operation *collective : collectives.take_front(window)) {
-    SmallVector<Operation *> sources = *sourcesOf(collective);
+  for (auto [collective, made] : llvm::zip(collectives.take_front(window), sources)) {
     first.insert(collective);
-    first.insert(sources.begin(), sources.end());
+    first.insert(made.begin(), made.end());
   }
   for (Operation &op : block.getBody().front())
     if (!isa<LoadOp>(op) && !first.contains(&op)) {
@@ -68,7 +70,7 @@ void Splitter::hoist(ArrayRef<Operation *> collectives) {
       break;
     }
   for (auto [index, collective] : llvm::enumerate(collectives))
-    moveBefore(collective, *sourcesOf(collective), index < window ? begin : dones[index - window].getOperation());
+    moveBefore(collective, sources[index], index < window ? begin : dones[index - window].getOperation());
 }
 
 /// Collectives without a use in the block, in the order in which they start: each ends where the one `window` after it

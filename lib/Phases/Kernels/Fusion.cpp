@@ -80,6 +80,8 @@ private:
   llvm::DenseMap<Operation *, int> fixedDepth;
   int lastFixed = 0;
   llvm::DenseSet<Operation *> cloned;
+  llvm::DenseSet<Operation *> early; ///< loads that were passed before a store to their buffer, as isEarlyLoad
+  llvm::DenseSet<StringAttr> stored; ///< buffers of stores that were passed
 };
 
 } // namespace
@@ -152,7 +154,7 @@ void GroupFuser::collectSources(Operation *op, SetVector<Operation *> &sources, 
     if (source && !groupOf.contains(source) && (isFree(source) || cloned.contains(source))) {
       if (seen.insert(source).second)
         collectSources(source, sources, seen);
-    } else if (source && !isEarlyLoad(source))
+    } else if (source && !early.contains(source))
       sources.insert(source);
   }
 }
@@ -185,8 +187,12 @@ int GroupFuser::depthOfSource(Operation *source) {
 }
 
 void GroupFuser::visitFixed(Operation *op) {
-  if (isEarlyLoad(op))
+  if (auto store = dyn_cast<StoreOp>(op))
+    stored.insert(store.getBufferAttr().getAttr());
+  if (auto load = dyn_cast<LoadOp>(op); load && !stored.contains(load.getBufferAttr().getAttr())) {
+    early.insert(op);
     return;
+  }
   SetVector<Operation *> sources;
   collectSources(op, sources);
   // These keep their order, so that each depends on the one before.

@@ -1,6 +1,7 @@
 // Gives every value of a program a buffer in one pass over each block: the buffer that it is stored to if that is free,
 // its operand's buffer for in-place ops, else a scratch buffer. A loaded value that is overwritten before its last use
 // is copied.
+#include "Touches.h"
 #include "Views.h"
 #include "par/Dialect/Beside.h"
 #include "par/Phases/Memory/Arena.h"
@@ -19,12 +20,15 @@ namespace {
 class Assigner {
 public:
   Assigner(BlockOp block, SymbolTable &names, const SymbolTable &kernels, const llvm::DenseSet<Operation *> &grown)
-      : block(block), names(names), kernels(kernels), grown(grown), builder(block) {}
+      : block(block), names(names), kernels(kernels), grown(grown), touches(block), builder(block) {}
 
   void run();
 
 private:
   BufferOp makeScratch(RankedTensorType type);
+  StoreOp makeStore(Location where, Value value, StringRef buffer);
+  LoadOp makeLoad(Location where, Type type, StringRef buffer);
+  void erase(StoreOp store);
   void assign(Operation *op);
   BufferOp chooseInPlace(Operation *op, unsigned operand, OpResult result);
   BufferOp chooseFresh(Operation *op, OpResult result);
@@ -42,6 +46,7 @@ private:
   SymbolTable &names; ///< of the program
   const SymbolTable &kernels;
   const llvm::DenseSet<Operation *> &grown; ///< buffers of state with room after their elements
+  BlockTouches touches;                     ///< of the block, kept up to date
   OpBuilder builder;
   unsigned scratches = 0;
 };
@@ -76,6 +81,23 @@ BufferOp Assigner::makeScratch(RankedTensorType type) {
   return scratch;
 }
 
+StoreOp Assigner::makeStore(Location where, Value value, StringRef buffer) {
+  auto store = StoreOp::create(builder, where, value, buffer);
+  touches.add(store);
+  return store;
+}
+
+LoadOp Assigner::makeLoad(Location where, Type type, StringRef buffer) {
+  auto load = LoadOp::create(builder, where, type, buffer);
+  touches.add(load);
+  return load;
+}
+
+void Assigner::erase(StoreOp store) {
+  touches.remove(store);
+  store.erase();
+}
+
 SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) {
   SmallVector<int64_t> tied(op->getNumResults(), -1);
   if (auto launch = dyn_cast<LaunchOp>(op)) {
@@ -92,7 +114,7 @@ SmallVector<int64_t> getTiedOperands(Operation *op, const SymbolTable &kernels) 
 /// Replaces a view by a load of the same buffer under the view's shape.
 void Assigner::see(Operation *view, LoadOp load) {
   builder.setInsertionPointAfter(load);
-  Value seen = LoadOp::create(builder, view->getLoc(), view->getResult(0).getType(), load.getBuffer());
+  Value seen = makeLoad(view->getLoc(), view->getResult(0).getType(), load.getBuffer());
   view->getResult(0).replaceAllUsesWith(seen);
   view->erase();
 }
@@ -101,7 +123,7 @@ void Assigner::assignView(Operation *op) {
   auto load = op->getOperand(0).getDefiningOp<LoadOp>();
   for (Operation *user : llvm::make_early_inc_range(op->getResult(0).getUsers()))
     if (auto store = dyn_cast<StoreOp>(user); store && store.getBuffer() == load.getBuffer())
-      store.erase(); // it lies there already
+      erase(store); // it lies there already
   see(op, load);
 }
 
@@ -166,22 +188,15 @@ bool Assigner::canFill(Operation *op, BufferOp buffer) {
     writer = isa_and_nonnull<LoadOp>(writer) ? store : writer;
     return llvm::all_of(op->getUsers(), [&](Operation *user) { return writer && user->isBeforeInBlock(writer); });
   };
-  return llvm::all_of(block.getOps<StoreOp>(),
-                      [&](StoreOp store) { return store.getBuffer() != buffer.getSymName() || isBefore(store); });
+  return llvm::all_of(touches.stores(buffer.getSymName()), isBefore);
 }
 
 /// True if the buffer is loaded or stored after `from`, or a value loaded from it before is used there.
 bool Assigner::isTouchedLater(Operation *from, BufferOp buffer, Operation *except) {
-  for (Operation &op : *from->getBlock()) {
-    if (&op == except)
-      continue;
-    auto load = dyn_cast<LoadOp>(op);
-    if (load && load.getBuffer() == buffer.getSymName())
-      for (Operation *user : load->getUsers())
-        if (user != except && from->isBeforeInBlock(user))
-          return true;
-  }
-  return false;
+  return llvm::any_of(touches.loads(buffer.getSymName()), [&](LoadOp load) {
+    return llvm::any_of(load->getUsers(),
+                        [&](Operation *user) { return user != except && from->isBeforeInBlock(user); });
+  });
 }
 
 /// Copies a loaded value at its load if it is used after a store to its buffer.
@@ -191,10 +206,8 @@ void Assigner::keepLoads() {
     if (!load)
       continue;
     bool clobbered = false;
-    for (Operation &other : block.getBody().front()) {
-      auto store = dyn_cast<StoreOp>(other);
-      if (!store || store.getBuffer() != load.getBuffer() || store.getOperand() == load.getResult() ||
-          !load->isBeforeInBlock(store))
+    for (StoreOp store : touches.stores(load.getBuffer())) {
+      if (store.getOperand() == load.getResult() || !load->isBeforeInBlock(store))
         continue;
       // The op that writes the buffer may be as early as the value's definition.
       Operation *writer = store.getOperand().getDefiningOp();
@@ -205,8 +218,8 @@ void Assigner::keepLoads() {
       continue;
     BufferOp scratch = makeScratch(load.getType());
     builder.setInsertionPointAfter(load);
-    auto store = StoreOp::create(builder, load.getLoc(), load, scratch.getSymName());
-    auto again = LoadOp::create(builder, load.getLoc(), load.getType(), scratch.getSymName());
+    StoreOp store = makeStore(load.getLoc(), load, scratch.getSymName());
+    LoadOp again = makeLoad(load.getLoc(), load.getType(), scratch.getSymName());
     load.getResult().replaceAllUsesExcept(again, store);
   }
 }
@@ -231,8 +244,8 @@ BufferOp Assigner::chooseInPlace(Operation *op, unsigned operand, OpResult resul
     return buffer;
   BufferOp target = chooseFresh(op, result);
   builder.setInsertionPoint(op);
-  StoreOp::create(builder, op->getLoc(), old, target.getSymName());
-  Value copy = LoadOp::create(builder, op->getLoc(), old.getType(), target.getSymName());
+  makeStore(op->getLoc(), old, target.getSymName());
+  Value copy = makeLoad(op->getLoc(), old.getType(), target.getSymName());
   op->setOperand(operand, copy);
   return target;
 }
@@ -244,20 +257,16 @@ BufferOp Assigner::chooseFresh(Operation *op, OpResult result) {
   BufferOp buffer = store ? lookup(names, store.getBufferAttr()) : BufferOp();
   if (!buffer || !fits(typeOf(result), buffer))
     return makeScratch(roomFor(result));
-  for (Operation &other : *op->getBlock()) {
-    auto load = dyn_cast<LoadOp>(other);
-    auto write = dyn_cast<StoreOp>(other);
-    bool between = op->isBeforeInBlock(&other) && other.isBeforeInBlock(store);
-    if (write && write.getBuffer() == buffer.getSymName() && between)
-      return makeScratch(roomFor(result));
-    if (!load || load.getBuffer() != buffer.getSymName())
-      continue;
-    // Old bytes that this op itself or a later one still reads.
-    for (Operation *user : load->getUsers())
-      if (user == op || (op->isBeforeInBlock(user) && load->isBeforeInBlock(store)))
-        return makeScratch(roomFor(result));
-  }
-  return buffer;
+  auto isBetween = [&](StoreOp write) { return op->isBeforeInBlock(write) && write->isBeforeInBlock(store); };
+  // Old bytes that this op itself or a later one still reads.
+  auto isRead = [&](LoadOp load) {
+    return llvm::any_of(load->getUsers(), [&](Operation *user) {
+      return user == op || (op->isBeforeInBlock(user) && load->isBeforeInBlock(store));
+    });
+  };
+  StringRef name = buffer.getSymName();
+  bool isFree = llvm::none_of(touches.stores(name), isBetween) && llvm::none_of(touches.loads(name), isRead);
+  return isFree ? buffer : makeScratch(roomFor(result));
 }
 
 void Assigner::assign(Operation *op) {
@@ -266,15 +275,15 @@ void Assigner::assign(Operation *op) {
     int64_t operand = tied[result.getResultNumber()];
     BufferOp buffer = operand >= 0 ? chooseInPlace(op, operand, result) : chooseFresh(op, result);
     builder.setInsertionPointAfter(op);
-    auto store = StoreOp::create(builder, op->getLoc(), result, buffer.getSymName());
+    StoreOp store = makeStore(op->getLoc(), result, buffer.getSymName());
     builder.setInsertionPointAfter(store);
-    Value loaded = LoadOp::create(builder, op->getLoc(), result.getType(), buffer.getSymName());
+    Value loaded = makeLoad(op->getLoc(), result.getType(), buffer.getSymName());
     for (OpOperand &use : llvm::make_early_inc_range(result.getUses())) {
       auto other = dyn_cast<StoreOp>(use.getOwner());
       if (other == store)
         continue;
       if (other && other.getBuffer() == buffer.getSymName())
-        other.erase(); // it lies there already
+        erase(other); // it lies there already
       else
         use.set(loaded);
     }
