@@ -99,7 +99,7 @@ std::vector<KeyReason> KeyComparison::run() {
     add("batch.microbatches", [](const Candidate &candidate) { return std::to_string(candidate.microbatches); });
   if (open.zero && result.space.trains)
     add("zero.level", [](const Candidate &candidate) { return std::to_string(candidate.zero); });
-  if (open.schedule && best.candidate.stages > 1)
+  if (open.schedule && best.candidate.stages > 1 && result.space.trains)
     add("pipeline.schedule",
         [](const Candidate &candidate) { return candidate.stages > 1 ? candidate.schedule : std::string("none"); });
   if (open.recompute && best.known().recomputes)
