@@ -44,12 +44,29 @@ FailureOr<StaticTensor> mapElements(ElementType type, ArrayRef<const StaticTenso
   if (countElements(stored) > mapLimit)
     return failure();
   StaticTensor result(type, shape, stored);
+  // An input that stores as many elements has them at the same places, and one that stores a single element has it at 0.
   SmallVector<int64_t> from(inputs.size());
+  SmallVector<size_t> alike, others;
+  for (size_t i = 0; i < stretched.size(); ++i)
+    if (stretched[i].getStored() == ArrayRef(stored))
+      alike.push_back(i);
+    else if (countElements(stretched[i].getStored()) != 1)
+      others.push_back(i);
   int64_t at = 0; // forEachIndex walks storage in order
-  forEachIndex(stored, [&](ArrayRef<int64_t> index) {
-    for (size_t i = 0; i < stretched.size(); ++i)
-      from[i] = stretched[i].position(index);
+  auto computeNext = [&] {
+    for (size_t i : alike)
+      from[i] = at;
     compute(result, at++, stretched, from);
+  };
+  if (others.empty()) {
+    for (int64_t count = countElements(stored); at < count;)
+      computeNext();
+    return result;
+  }
+  forEachIndex(stored, [&](ArrayRef<int64_t> index) {
+    for (size_t i : others)
+      from[i] = stretched[i].position(index);
+    computeNext();
   });
   return result;
 }
