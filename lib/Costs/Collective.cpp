@@ -69,7 +69,7 @@ static int64_t modelOf(format::CollKind kind, int64_t bytes, const RankGroup &gr
 }
 
 Cost CostTable::collective(format::CollKind kind, int64_t bytes, const RankGroup &group) const {
-  Nearby rows;
+  Nearby rows(Nearby::messages);
   for (const auto &[row, ns] : hardware().measured.collectives) {
     if (row.kind != kind || group.members <= 1)
       continue;
@@ -99,7 +99,7 @@ Link CostTable::link(const RankGroup &ends) const {
 
 Cost CostTable::send(int64_t bytes, const RankGroup &ends) const {
   auto modelOf = [&](int64_t bytes, const Link &way) { return way.latency + nanoseconds(bytes, way.rate); };
-  Nearby rows;
+  Nearby rows(Nearby::messages);
   for (const auto &[row, ns] : hardware().measured.sends) {
     if ((row.hosts > 1) != (ends.hosts > 1))
       continue;

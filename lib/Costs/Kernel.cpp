@@ -13,17 +13,23 @@ static int64_t modelOf(const KernelShape &shape, const CostTable &costs) {
          std::max(nanoseconds(shape.flops, rate), nanoseconds(shape.bytes, machine.memory));
 }
 
-/// Operations change the time of a loop only where there are some for each number that it moves.
-static int64_t workOf(const KernelShape &shape) { return std::max(shape.flops, shape.bytes / 4); }
+/// Operations for each number that a loop moves, in 1/256. They change its time only where there are some.
+static int64_t intensityOf(const KernelShape &shape) {
+  __int128 work = std::max(shape.flops, shape.bytes / 4);
+  return static_cast<int64_t>(std::min<__int128>(work * 1024 / std::max<int64_t>(shape.bytes, 1), int64_t(1) << 40));
+}
 
 Cost CostTable::kernel(int64_t bytes, int64_t flops) const {
   KernelShape shape{bytes, flops};
+  int64_t intensity = intensityOf(shape);
   Nearby rows;
   for (const auto &[row, ns] : hardware().measured.kernels) {
     if (row.bytes == bytes && row.flops == flops)
       rows.addExact(ns);
     else
-      rows.add({{bytes, row.bytes}, {workOf(shape), workOf(row)}}, 0, ns, [&] { return modelOf(row, *this); });
+      // Twice: a loop of as many operations a number tells more of this one than one of as many bytes does.
+      rows.add({{bytes, row.bytes}, {intensity, intensityOf(row)}, {intensity, intensityOf(row)}}, 0, ns,
+               [&] { return modelOf(row, *this); });
   }
   return rows.costOf(modelOf(shape, *this));
 }

@@ -18,23 +18,28 @@ int64_t par::doublings(int64_t count) {
 static constexpr int64_t one = 1 << 16;
 
 void Nearby::addRatio(int64_t most, int64_t sum, int64_t measured, int64_t model) {
-  constexpr int64_t soft = doubling / 64; // rows that are nearer than this weigh as much as one at this distance
   __int128 ratio = static_cast<__int128>(measured) * one / std::max<int64_t>(model, 1);
-  ratio = std::min(ratio, static_cast<__int128>(1) << 40);
-  __int128 weight = (static_cast<__int128>(farthest + 1 - most) << 40) / ((sum + soft) * (sum + soft));
-  weighted += ratio * weight;
-  weights += weight;
-  nearest = std::min(nearest, most);
+  nearest = rows.empty() ? most : std::min(nearest, most);
+  rows.push_back({most, sum, static_cast<int64_t>(std::min(ratio, static_cast<__int128>(1) << 40))});
 }
 
 Cost Nearby::costOf(int64_t model) const {
   if (exactCount > 0)
     return {exactSum / exactCount, CostSource::Measured};
-  if (weights == 0)
+  if (rows.empty())
     return {model};
+  constexpr int64_t soft = doubling / 64; // rows that are nearer than this weigh as much as one at this distance
+  int64_t end = std::min(nearest + window, reach.farthest);
+  __int128 weighted = 0, weights = 0;
+  for (const Row &row : rows)
+    if (row.most <= end) {
+      __int128 weight = (static_cast<__int128>(end + 1 - row.most) << 40) / ((row.sum + soft) * (row.sum + soft));
+      weighted += row.ratio * weight;
+      weights += weight;
+    }
   __int128 ratio = weighted / weights;
-  if (nearest > doubling)
-    ratio = one + (ratio - one) * (farthest - nearest) / (farthest - doubling);
+  if (nearest > reach.kept)
+    ratio = one + (ratio - one) * (reach.farthest - nearest) / (reach.farthest - reach.kept);
   __int128 time = std::min(model * ratio / one, static_cast<__int128>(1) << 56);
   return {std::max<int64_t>(static_cast<int64_t>(time), 1), CostSource::Table, nearest * 1000 / doubling};
 }

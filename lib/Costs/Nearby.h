@@ -3,20 +3,34 @@
 
 #include "par/Costs/CostTable.h"
 
+#include "llvm/ADT/SmallVector.h"
+
 namespace par {
 
 /// log2 of a count in 1/1024 of a doubling; between powers of two along a straight line, so that it needs no floating
 /// point. For 0 it is that of 1.
 int64_t doublings(int64_t count);
 
-/// Rows near one shape. A row counts while each dim is within two doublings, the more the nearer it is (Shepard 1968,
-/// with weights that end at that distance). The time is the model's times the weighted mean of measured/model; that
-/// mean goes over to 1 as the nearest row is more than one doubling away, so that a time does not leap.
+/// Rows near one shape. The nearest row opens a window of two doublings beyond it; a row in it counts the more the nearer
+/// it is (Shepard 1968, with weights that end where the window does). The time is the model's times the weighted mean of
+/// measured/model. It holds some doublings beyond the rows, too: larger work of a kind reaches about the part of the
+/// peak that smaller work does. It goes over to 1 as the nearest row is farther than `kept`, and no row counts beyond
+/// `farthest`, so that a time does not leap.
 class Nearby {
 public:
-  static constexpr int64_t doubling = 1024, farthest = 2 * doubling;
+  static constexpr int64_t doubling = 1024, window = 2 * doubling;
 
-  /// A row at this distance in each dim; `model` is what the model says of its shape. Returns false if it is too far.
+  /// How far a correction reaches, in doublings of the dim that differs most.
+  struct Reach {
+    int64_t kept, farthest;
+  };
+  static constexpr Reach local{4 * doubling, 8 * doubling};
+  /// Latency and links say what a message of another size takes.
+  static constexpr Reach messages{doubling, window};
+
+  explicit Nearby(Reach reach = local) : reach(reach) {}
+
+  /// A row at this distance in each dim; `model` is what the model says of its shape.
   /// `apart` is a distance that no dim has, as of other transposes.
   template <typename Model>
   void add(std::initializer_list<std::pair<int64_t, int64_t>> dims, int64_t apart, int64_t measured, Model model) {
@@ -26,7 +40,7 @@ public:
       most = std::max(most, distance);
       sum += distance;
     }
-    if (most <= farthest)
+    if (most <= reach.farthest && (rows.empty() || most <= nearest + window))
       addRatio(most, sum, measured, model());
   }
   /// A row of this very shape.
@@ -38,11 +52,15 @@ public:
   Cost costOf(int64_t model) const;
 
 private:
+  struct Row {
+    int64_t most, sum, ratio;
+  };
   void addRatio(int64_t most, int64_t sum, int64_t measured, int64_t model);
 
+  Reach reach;
   int64_t exactSum = 0, exactCount = 0;
-  int64_t nearest = farthest + 1;
-  __int128 weighted = 0, weights = 0;
+  int64_t nearest = 0;
+  llvm::SmallVector<Row> rows;
 };
 
 } // namespace par

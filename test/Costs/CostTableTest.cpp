@@ -179,17 +179,24 @@ TEST(CostTable, RowsNear) {
   MatmulShape other = square(128);
   other.type = format::DType::F64;
   EXPECT_EQ(costs.matmul(other).source, CostSource::Peak);
-  // Nor does one that is more than two doublings away in one dim.
-  MatmulShape thin = square(64);
-  thin.m = 2;
+  // What rows say holds four doublings beyond them: 1.79 is the ratio of the nearer one.
+  Cost larger = costs.matmul(square(4096));
+  EXPECT_EQ(larger.source, CostSource::Table);
+  EXPECT_EQ(larger.reach, 4000);
+  EXPECT_NEAR(double(larger.ns), 1.79 * double(square(4096).flops()), 0.02 * double(square(4096).flops()));
+  // From there it goes over to the model, which stands by itself eight doublings away.
+  MatmulShape thin = square(256);
+  for (auto [k, most] : {std::pair<int64_t, double>(256 << 5, 1.7), {256 << 6, 1.5}, {256 << 7, 1.3}}) {
+    thin.k = k;
+    double ratio = double(costs.matmul(thin).ns) / double(thin.flops());
+    EXPECT_GT(ratio, 1) << k;
+    EXPECT_LT(ratio, most) << k;
+  }
+  thin.k = 256 * 255;
+  EXPECT_NEAR(double(costs.matmul(thin).ns), double(thin.flops()), double(thin.flops()) / 100); // no leap
+  thin.k = 256 * 257;
   EXPECT_EQ(costs.matmul(thin).source, CostSource::Peak);
-  EXPECT_EQ(costs.matmul(square(2048)).source, CostSource::Peak);
-  EXPECT_EQ(costs.matmul(square(2048)).ns, 5 + int64_t(2048) * 2048 * 2048 * 2);
-  // The correction ends without a leap: 3.99 doublings of rows near are about the model.
-  MatmulShape edge = square(64);
-  edge.k = 255 * 4;
-  edge.m = edge.n = 255 * 4;
-  EXPECT_NEAR(double(costs.matmul(edge).ns), double(edge.flops()), double(edge.flops()) / 100);
+  EXPECT_EQ(costs.matmul(thin).ns, 5 + thin.flops());
   Cost kernel = costs.kernel(2000);
   EXPECT_EQ(kernel.source, CostSource::Table);
   EXPECT_GT(kernel.ns, 30000);
