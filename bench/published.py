@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Published runs beside what Par predicts for them, from the plans and rows of bench/published.
 
-    published.py [steps] [layers] [pipelines] [memory] [search] [--bin build/bin] [--work build/published]
-                 [--only PLAN]...
+    published.py [steps] [layers] [pipelines] [memory] [search] [alternatives] [--bin build/bin]
+                 [--work build/published] [--only PLAN]...
 
 steps      seconds of a step of whole runs, with the mean and the largest error of those that are not fitted
 layers     one layer of the 22B model, forward, backward and its activations' bytes: half of what four layers take more
@@ -11,6 +11,8 @@ pipelines  bubble rates of orders, played with the published times of one stage
 memory     bytes a parameter of ZeRO's levels beside their closed forms
 search     the step of each published plan beside that of the plan which --auto finds for as many ranks and the same
            samples of a step, with as much memory as the published one takes; a slower one is a fault
+alternatives  plans of one model on one machine, by their published times: the rank correlation of these with the
+           predicted ones, and the regret (by how much the plan that is predicted fastest was slower than the best)
 Without a part: all. Runs marked `large` are predicted if --only names them. Models are made in the work folder
 (bench/published/models.py, which needs torch; the rest needs only Python 3.11), and the code of kernels is kept there.
 Nothing runs: predictions are those of `par-compile --check --json`. The exit status is 1 if a run is not predicted, or
@@ -21,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -245,7 +248,40 @@ def search(predictor, rows, options):
              found["search"]["alternatives"][0]["plan"])
 
 
-PARTS = {"steps": steps, "layers": layers, "pipelines": pipelines, "memory": memory, "search": search}
+def places(values):
+    """The place of each, equal ones the mean of theirs."""
+    order = sorted(values)
+    return [(2 * order.index(value) + order.count(value) - 1) / 2 for value in values]
+
+
+def alternatives(predictor, rows, options):
+    table("Alternative plans of one model", ["table", "plan", "published, s", "predicted, s",
+                                             "compute, bubble, communication, %"])
+    for each in rows["alternatives"]:
+        if options.only and each["name"] not in options.only:
+            continue
+        published, predicted = [], []
+        for row in sorted(each["rows"], key=lambda row: row["seconds"]):
+            name = " ".join(setting for setting in row["set"] if not setting.startswith("use="))
+            try:
+                said = predictor.report(each["model"], [HERE / f"plans/{each['plan']}.yaml"], row["set"])["prediction"]
+            except Refused as refused:
+                line(each["name"], name, f"{row['seconds']:.2f}", f"refused: {refused}", "")
+                continue
+            published.append(row["seconds"])
+            predicted.append(said["step_ns"] / 1e9)
+            shares = ", ".join(f"{said[f'{kind}_permille'] / 10:.1f}" for kind in ("compute", "bubble",
+                                                                                   "communication"))
+            line(each["name"], name, f"{published[-1]:.2f}", f"{predicted[-1]:.2f}", shares)
+        if len(published) > 2:
+            chosen = published[predicted.index(min(predicted))]
+            rho = statistics.correlation(places(published), places(predicted))
+            print(f"\n{each['name']}: rank correlation {rho:.2f} of {len(published)} plans, regret "
+                  f"{100 * (chosen / min(published) - 1):.1f} %\n", flush=True)
+
+
+PARTS = {"steps": steps, "layers": layers, "pipelines": pipelines, "memory": memory, "search": search,
+         "alternatives": alternatives}
 
 
 def main():

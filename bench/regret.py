@@ -6,10 +6,11 @@
 
 prepare    compiles each plan of the space: all meshes of dp, tp (megatron) and pp, powers of two of samples a
            microbatch, zero levels, schedules
-measure    needs an idle machine: calibrates it with a plan of each axis, whose rows are joined into WORK/here.yaml,
-           searches by it, then runs all plans in rounds, each in an order that the seed shuffles; a plan's time is the
-           median of its rounds' median calls, so a slow while of the machine is no plan's own. A plan that --auto finds
-           beyond the space is compiled and run, too
+measure    needs an idle machine: calibrates it with two plans of each axis, of the fewest and the most microbatches,
+           whose rows are joined into WORK/here.yaml, searches by it, then runs all plans in rounds, each in an order
+           that the seed shuffles; a plan's time is the median of its rounds' median calls, so a slow while of the
+           machine is no plan's own. A plan that --auto finds beyond the space is compiled and run, too. Under
+           `chrt -f 10` the ranks run before all other processes, on a machine with other work
 judge      predicts each plan by here.yaml, and prints a table by measured time: the regret (by how much the plan that
            --auto takes is slower than the fastest one, both as measured), and the rank correlation of predicted and
            measured times. Exit status 1 above the tolerance, in percent.
@@ -79,14 +80,16 @@ def prepare(options):
 
 
 def join(files):
-    """The first calibration, with the rows of the others that it lacks."""
+    """The first calibration, with the rows of work and messages of the others that it lacks. How ranks meet is of the
+    machine, and measured each time at other lengths."""
     head, rows = [], {}
     for number, file in enumerate(files):
         kind = None
         for line in file.read_text().splitlines():
             if line.startswith("    - ") and kind:
                 *key, ns = line[7:-1].split(", ")
-                rows[kind].setdefault(tuple(key), ns)
+                if number == 0 or kind not in ("wakeups", "spread", "together"):
+                    rows[kind].setdefault(tuple(key), ns)
             elif found := re.match(r"  (\w+): +#|  (\w+): *$", line):
                 kind = found[1] or found[2]
                 rows.setdefault(kind, {})
@@ -99,16 +102,16 @@ def join(files):
 
 
 def calibrate(options, made):
-    """A plan of each axis has the kinds of communication of that axis."""
-    files = []
+    """A plan of each axis has the kinds of communication of that axis, and one with many small microbatches and one with
+    few large ones have the sizes of all plans between them."""
+    files, microbatches = [], lambda name: int(re.search(r"\bm(\d+)", name)[1])
     for axis in ("dp", "tp", "pp"):
-        name = next((name for name in made if name.startswith(axis)), None)
-        if name is None:
-            continue
-        files.append(options.work / f"{axis}.yaml")
-        files[-1].unlink(missing_ok=True)  # of a run before, which --calibrate does not write over
-        subprocess.run([options.bin / "par-run", bundle_of(options, name), f"--calibrate={files[-1]}"], check=True,
-                       stdout=subprocess.DEVNULL)
+        names = [name for name in made if name.startswith(axis)]
+        for name in sorted({pick(names, key=microbatches) for pick in (max, min) if names}):
+            files.append(options.work / f"{name.replace(' ', '-')}.yaml")
+            files[-1].unlink(missing_ok=True)  # of a run before, which --calibrate does not write over
+            subprocess.run([options.bin / "par-run", bundle_of(options, name), f"--calibrate={files[-1]}"],
+                           check=True, stdout=subprocess.DEVNULL)
     (options.work / "here.yaml").write_text(join(files))
 
 

@@ -1,4 +1,5 @@
-"""Makes the models of rows.toml as ONNX files without weights: GPT-2 of transformers at the sizes of a row.
+"""Makes the models of rows.toml as ONNX files without weights: GPT-2 of transformers at the sizes of a row, or Llama if
+it has `inner`, the width of its gated layer.
 
     python3 bench/published/models.py NAME... --out FOLDER
 
@@ -12,6 +13,17 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "python"))
+
+
+def build_llama(sizes):
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+    with torch.device("meta"):
+        return LlamaForCausalLM(LlamaConfig(
+            vocab_size=sizes["V"], max_position_embeddings=sizes["s"], hidden_size=sizes["h"],
+            intermediate_size=sizes["inner"], num_hidden_layers=sizes["L"], num_attention_heads=sizes["a"],
+            num_key_value_heads=sizes.get("groups", sizes["a"]), tie_word_embeddings=sizes.get("tied", True),
+            use_cache=False))
 
 
 def build(sizes):
@@ -39,7 +51,7 @@ def build(sizes):
 def make(sizes, path):
     import torch
     import par
-    module = build(sizes)
+    module = build_llama(sizes) if "inner" in sizes else build(sizes)
     module.train()
     par.export(module, {"input_ids": torch.zeros(2, sizes["s"], dtype=torch.long)}, path,
                dynamic={"input_ids": ["batch", None]}, outputs=["logits"], weights=False)

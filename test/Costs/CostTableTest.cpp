@@ -179,7 +179,7 @@ TEST(CostTable, RowsNear) {
   MatmulShape other = square(128);
   other.type = format::DType::F64;
   EXPECT_EQ(costs.matmul(other).source, CostSource::Peak);
-  // What rows say holds four doublings beyond them: 1.79 is the ratio of the nearer one.
+  // The correction holds four doublings beyond the rows: 1.79 is the ratio of the nearer one.
   Cost larger = costs.matmul(square(4096));
   EXPECT_EQ(larger.source, CostSource::Table);
   EXPECT_EQ(larger.reach, 4000);
@@ -205,4 +205,26 @@ TEST(CostTable, RowsNear) {
   EXPECT_EQ(costs.collective(AllGather, 1000, 4).source, CostSource::Peak);
   // Answers do not depend on what was asked before.
   EXPECT_EQ(costs.matmul(square(100)).ns, tableOf(measured).matmul(square(100)).ns);
+}
+
+TEST(CostTable, Constant) {
+  // Each takes 5000 ns and twice its operations: the model has 3 and the operations.
+  std::string rows = "name: x\npeak: {f32: 1000, f64: 500}\nmemory: 1000000\nlink: 10\nlatency: 7\nlaunch: 3\n"
+                     "measured:\n  convolutions:\n";
+  for (int64_t outputs : {2, 3, 4, 6, 8, 12})
+    rows += "  - [f32, forward, 1, 1, 4, " + std::to_string(outputs) + ", 9, 16, " +
+            std::to_string(5000 + 2 * 2 * 4 * outputs * 9 * 16) + "]\n";
+  CostTable costs = *Hardware::parse(rows, "x.yaml");
+  auto timeOf = [&](int64_t images, int64_t outputs) {
+    ConvolutionShape shape{format::DType::F32, ConvolutionPass::Forward, images, 1, 4, outputs, 9, 16};
+    return std::pair(double(costs.convolution(shape, 1).ns), double(5000 + 2 * shape.flops()));
+  };
+  for (auto [images, outputs] : {std::pair<int64_t, int64_t>(1, 5), {2, 4}, {4, 8}, {16, 12}}) {
+    auto [predicted, wanted] = timeOf(images, outputs);
+    EXPECT_NEAR(predicted, wanted, 0.02 * wanted) << images << " images, " << outputs << " outputs";
+  }
+  // A part of a row grows with its work, though all of it is less than the constant.
+  CostTable odd = *Hardware::parse(rows + "  - [f32, forward, 1, 1, 64, 64, 9, 16, 800]\n", "x.yaml");
+  ConvolutionShape shape{format::DType::F32, ConvolutionPass::Forward, 4, 1, 64, 64, 9, 16};
+  EXPECT_GT(odd.convolution(shape, 1).ns, 800);
 }
