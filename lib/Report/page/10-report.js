@@ -60,9 +60,30 @@ function rowsOfTrace(trace) {
   const end = Math.max(...rows.flatMap(row => row.spans.map(span => span.start + span.duration)), 1);
   for (const row of rows) {
     row.compute = row.spans.reduce((sum, span) => sum + (span.kind === "communication" ? 0 : span.busy), 0);
-    row.idle = end - row.compute;
+    row.communication = findExposed(row.spans);
+    row.idle = Math.max(0, end - row.compute - row.communication);
   }
   return {rows, end, step};
+}
+
+// Sets the part of each communication that is beside no compute; returns the time that some are, which is counted once.
+function findExposed(spans) {
+  const [compute, communication] = [false, true].map(communicates => spans.filter(
+    span => (span.kind === "communication") === communicates).sort((one, other) => one.start - other.start));
+  let all = 0, end = 0, first = 0;
+  for (const span of communication) {
+    const last = span.start + span.duration;
+    while (first < compute.length && compute[first].start + compute[first].duration <= span.start) ++first;
+    let at = span.start;
+    for (let i = first; at < last; ++i) {
+      const next = i < compute.length ? Math.min(last, Math.max(at, compute[i].start)) : last;
+      span.exposed += next - at;
+      all += Math.max(0, next - Math.max(at, end));
+      at = i < compute.length ? Math.max(next, compute[i].start + compute[i].duration) : last;
+    }
+    end = Math.max(end, last);
+  }
+  return all;
 }
 
 function spanOfEvent(event, zero) {

@@ -43,11 +43,17 @@ function countText(value) {
 
 const cellText = value => Number.isInteger(value) ? groupedText(value) : String(value ?? "");
 
-// columns: [{name, of: row => value, text: value => string, number: bool}]. A click on a head sorts by it.
+// columns: [{name, of: row => value, text: value => string, number: bool}]. A click on a head sorts by it. Of a long
+// table a button shows the rest.
 function tableOf(columns, rows, label) {
-  const body = element("tbody");
-  const fill = sorted => body.replaceChildren(...sorted.map(row => element("tr", {}, ...columns.map(column =>
-    element("td", column.number ? {class: "number"} : {}, column.text ? column.text(column.of(row), row) : cellText(column.of(row)))))));
+  const body = element("tbody"), most = 60;
+  let order = rows, shown = rows.length > most ? most - 10 : rows.length;
+  const cellOf = (column, row) => column.text ? column.text(column.of(row), row) : cellText(column.of(row));
+  const fill = sorted => {
+    order = sorted;
+    body.replaceChildren(...order.slice(0, shown).map(row => element("tr", {}, ...columns.map(column =>
+      element("td", column.number ? {class: "number"} : {}, cellOf(column, row))))));
+  };
   const heads = columns.map(column => {
     const sort = () => {
       const falls = head.getAttribute("aria-sort") !== "descending";
@@ -64,8 +70,13 @@ function tableOf(columns, rows, label) {
     return head;
   });
   fill(rows);
-  return element("div", {class: "scroll"}, element("table", label ? {"aria-label": label} : {},
-    element("thead", {}, element("tr", {}, ...heads)), body));
+  const table = element("table", label ? {"aria-label": label} : {}, element("thead", {}, element("tr", {}, ...heads)), body);
+  const rest = shown === rows.length ? null : element("button", {onclick: () => {
+    shown = rows.length;
+    fill(order);
+    rest.remove();
+  }}, "Show all " + numberOf(rows.length, "row"));
+  return element("div", {class: "scroll"}, table, rest);
 }
 
 // Pairs of a name and a text, as a table of two columns.
@@ -74,9 +85,10 @@ function pairsOf(pairs) {
     ([name, text]) => element("tr", {}, element("th", {scope: "row"}, name), element("td", {}, cellText(text))))));
 }
 
-function legendOf(place, names) {
+// texts: of names that are not their own.
+function legendOf(place, names, texts = {}) {
   place.replaceChildren(...names.flatMap(name => [
-    element("span", {class: "swatch", style: "background: var(--" + name + ")"}), name]));
+    element("span", {class: "swatch", style: "background: var(--" + name + ")"}), texts[name] || name]));
 }
 
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

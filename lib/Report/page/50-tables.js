@@ -102,7 +102,8 @@ function planBody(report) {
   const said = (report.keys || []).filter(key => key.origin !== "default");
   if (said.length) parts.push(element("h3", {}, "Keys that were said or derived"), tableOf([
     {name: "key", of: row => row.key}, {name: "value", of: row => row.value},
-    {name: "from", of: row => row.origin === "auto" ? "derived" : row.origin}], said, "Keys"));
+    {name: "from", of: row => row.origin === "auto" ? "derived" : row.origin},
+    ...(said.some(key => key.reason) ? [{name: "why", of: row => row.reason || ""}] : [])], said, "Keys"));
   if (report.stages && report.stages.length) parts.push(element("h3", {}, "Stages"), tableOf([
     {name: "stage", of: row => report.stages.indexOf(row), number: true}, {name: "modules", of: row => row.modules.join(", ")},
     {name: "share of the work", of: row => row.percent, text: value => value.toFixed(1) + " %", number: true}], report.stages, "Stages"));

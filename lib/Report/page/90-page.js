@@ -19,7 +19,8 @@ class Page {
     byId("sections").replaceChildren(...[...document.querySelectorAll("main section h2")].filter(head => !head.parentElement.hidden).map(
       head => element("a", {href: "#" + head.parentElement.id}, head.textContent)));
     byId("summary").replaceChildren(summaryOf(report));
-    legendOf(byId("legend"), kindNames.slice(0, 5));
+    legendOf(byId("legend"), [...kindNames, "idle"], {weight: "weight gradient",
+      idle: report.prediction && report.prediction.core_permille ? "idle, or waiting for a core" : "idle"});
     legendOf(byId("memory-legend"), purposes);
     byId("communication-body").replaceChildren(communicationTable(report));
     byId("plan-body").replaceChildren(...planBody(report));
@@ -30,9 +31,10 @@ class Page {
   }
 
   showStep() {
-    const bands = [{title: "predicted", ...rowsOf(this.report)}];
-    if (this.beside && this.beside.report) bands.push({title: "predicted, " + this.beside.name, ...rowsOf(this.beside.report)});
-    if (this.beside && this.beside.trace) bands.push({title: "measured, step " + this.beside.trace.step, ...this.beside.trace});
+    const {report, trace} = this.beside || {}, bandOf = (title, band) => ({...band, title: title + ": " + timeText(band.end)});
+    const bands = [bandOf("predicted", rowsOf(this.report))];
+    if (report) bands.push(bandOf("predicted, " + this.beside.name, rowsOf(report)));
+    if (trace) bands.push(bandOf("measured, step " + trace.step, trace));
     byId("step").hidden = !bands[0].rows.length;
     if (bands[0].rows.length) this.timeline.show(bands);
     this.showMemory();
@@ -59,9 +61,10 @@ class Page {
       return;
     }
     byId("close-other").hidden = false;
-    byId("difference").hidden = !this.beside.report;
-    byId("difference-title").textContent = "Difference to " + name;
-    if (this.beside.report) byId("difference-body").replaceChildren(differenceTable(this.report, this.beside.report));
+    byId("difference").hidden = false;
+    byId("difference-title").textContent = (this.beside.report ? "Difference to " : "Measured in ") + name;
+    byId("difference-body").replaceChildren(this.beside.report ? differenceTable(this.report, this.beside.report)
+      : measuredTable(this.report, this.beside.trace));
     this.fill();
     this.showStep();
   }

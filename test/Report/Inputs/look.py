@@ -91,7 +91,34 @@ def pointer(browser, facts):
     dark = browser.run("document.getElementById('theme').click(), getComputedStyle(document.body).backgroundColor")
     assert dark == "rgb(20, 23, 27)", dark
     browser.run("document.getElementById('theme').click()")
+    # A long table sorts all of its rows, shows some, and the rest by its button.
+    counts = browser.run("(table => { const rows = () => table.querySelectorAll('tbody tr'), before = rows().length; "
+                         "table.querySelector('th').click(); const first = rows()[0].textContent; "
+                         "table.querySelector('button').click(); return [before, first, rows().length, "
+                         "rows()[0].textContent, table.querySelectorAll('button').length]; })"
+                         "(tableOf([{name: 'n', of: row => row, number: true}], [...Array(100).keys()]))")
+    assert counts == [50, "99", 100, "99", 0], counts
+    why = browser.run("planBody({keys: [{key: 'zero.level', value: '3', origin: 'x.yaml:4', reason: 'second 2'}]})"
+                      ".map(e => e.textContent).join()")
+    assert "why" in why and "second 2" in why, why  # of a plan that --write-plan wrote
     print("a click on a head sorts, the theme changes")
+
+
+def printed(browser):
+    """A dark page is printed light, and no table is cut off at the paper's edge."""
+    browser.run("document.getElementById('theme').click()")
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    ground = browser.run("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(253, 253, 251)", ground
+    browser.call("Emulation.setDeviceMetricsOverride", width=720, height=900, deviceScaleFactor=1, mobile=False)
+    wide = browser.run("[...document.querySelectorAll('table')].map(e => e.getBoundingClientRect().right - "
+                       "document.body.getBoundingClientRect().right)")
+    assert max(wide) <= 1, wide
+    assert not browser.run("[...document.querySelectorAll('button, input')].some(e => e.offsetParent !== null)")
+    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    browser.run("document.getElementById('theme').click()")
+    print("printed light, with whole tables")
 
 
 def beside(browser):
@@ -100,14 +127,23 @@ def beside(browser):
     rows = browser.run("[...document.querySelectorAll('#difference tbody tr')].map(e => "
                        "[...e.children].map(cell => cell.textContent))")
     changed = {row[0] for row in rows}
-    assert {"mesh", "predicted step"} <= changed and "model" not in changed, changed
+    assert {"mesh", "predicted step", "use"} <= changed and "model" not in changed, changed
+    figures = {row[0]: row[3] for row in rows}
+    assert figures["use"] == "" and figures["predicted step"].endswith("%)"), figures
     bands = browser.run("page.timeline.bands.map(band => band.rows.length)")
     assert len(bands) == 2 and min(bands) > 0, bands
     print("another report: figures that differ, and its step below")
     browser.choose("#other", trace)
     bands = browser.run("page.timeline.bands.map(band => band.title)")
-    assert bands[1].startswith("measured, step "), bands
-    assert not visible(browser, "difference")
+    assert bands[1].startswith("measured, step ") and bands[1].endswith("s"), bands
+    rows = browser.run("[...document.querySelectorAll('#difference tbody tr')].map(e => e.children[0].textContent)")
+    assert visible(browser, "difference") and rows[0] == "step" and "compute of a rank" in rows, rows
+    sums = browser.run("page.timeline.bands[1].rows.map(row => [row.compute + row.communication + row.idle, "
+                       "page.timeline.bands[1].end, row.communication, row.spans.reduce((sum, span) => sum + "
+                       "span.exposed, 0), row.spans.every(span => span.exposed <= span.duration)])")
+    # Streams of one rank may compute at once, so that a rank's parts are together at least the step.
+    assert all(whole >= 0.999 * end and 0 < exposed <= summed and within
+               for whole, end, exposed, summed, within in sums), sums
     kinds = browser.run("[...new Set(page.timeline.bands[1].rows.flatMap(row => row.spans.map(s => s.kind)))]")
     assert {"forward", "backward", "update", "communication"} <= set(kinds), kinds
     slots = browser.run("[...new Set(page.timeline.bands[1].rows[0].spans.filter(s => s.kind === 'forward')"
@@ -137,6 +173,7 @@ with Browser() as browser:
     assert browser.run("performance.getEntriesByType('resource').length") == 0, "the page asks for other files"
     keyboard(browser, facts)
     pointer(browser, facts)
+    printed(browser)
     beside(browser)
     mistakes(browser)
     if len(sys.argv) > 4:
