@@ -147,7 +147,8 @@ LogicalResult Cutter::hintByCost() {
   joinTail(groups);
   auto fail = [&](llvm::Error reason) -> LogicalResult {
     return error(model.plan.pipeline.cuts.origin)
-           << "no cut into " << *model.plan.pipeline.stages << " stages: " << llvm::toString(std::move(reason));
+           << "no cut into " << *model.plan.pipeline.stages << " stages: " << llvm::toString(std::move(reason))
+           << "; try more stages or ranks, more bytes (target.memory), or cuts of your own (pipeline.cuts)";
   };
   SmallVector<ArrayRef<int64_t>> ranks;
   for (StageOp stage : module.getOps<StageOp>())

@@ -299,12 +299,14 @@ static FailureOr<CompiledKernels> chooseTarget(ModuleOp module, const CodegenOpt
   if (options.device == "cuda") {
     out.isa = options.isa.empty() ? "sm_90" : options.isa == "all" ? "sm_80" : options.isa;
     if (!cuda::isKnownSm(out.isa))
-      return module.emitError("no GPU that kernels can be made for is called ") << out.isa;
+      return module.emitError("no GPU that kernels can be made for is called ")
+             << out.isa << "; target.isa takes native, all, " << cuda::listSms();
     return out;
   }
   out.isa = options.isa.empty() ? getHostIsa() : options.isa;
   if (!cpu::isKnownIsa(out.isa))
-    return module.emitError("no x86-64 processor or level is called ") << out.isa;
+    return module.emitError("no x86-64 processor or level is called ")
+           << out.isa << "; target.isa takes native, x86-64-v2 to v4, or LLVM's name of a processor";
   return out;
 }
 

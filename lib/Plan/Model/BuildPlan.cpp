@@ -307,6 +307,23 @@ static std::string stagesNeeded(const Schedule &schedule, int64_t p, StringRef a
   return formatv("a multiple of {0} stages above {1}", p, (schedule.minChunks - 1) * p);
 }
 
+/// No value is sharded over the axis of the stages, whose ranks compute different parts of the graph.
+static void checkStageAxis(const Plan &plan, PlanErrors &errors) {
+  if (*plan.pipeline.stages < 2 || plan.pipeline.over->empty())
+    return;
+  auto check = [&](const WithOrigin<PlanAxes> &axes, StringRef key) {
+    if (llvm::is_contained(*axes, *plan.pipeline.over))
+      errors.error(axes.origin, PlanMessage::axisTwoRoles, *plan.pipeline.over, key, "pipeline.over");
+  };
+  for (const PlanShard &shard : plan.shard) {
+    std::string rule = "shard." + shard.name.pattern.text().str() + ".";
+    for (const auto &[dim, axes] : shard.dims)
+      check(axes, rule + std::to_string(dim));
+    if (shard.partial)
+      check(*shard.partial, rule + "partial");
+  }
+}
+
 void PlanBuilder::pipeline(Plan &plan) {
   PlanPipeline &pipeline = plan.pipeline;
   if (const PlanNode *over = root.at("pipeline.over"))
@@ -327,6 +344,7 @@ void PlanBuilder::pipeline(Plan &plan) {
   if (llvm::is_contained(*plan.batch.over, *pipeline.over))
     errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin, PlanMessage::axisTwoRoles,
                  *pipeline.over, "batch.over", "pipeline.over");
+  checkStageAxis(plan, errors);
   const Schedule *schedule = findSchedule(*pipeline.schedule);
   if (!pipeline.meshes->empty() && schedule && !fits(*schedule, width, width))
     errors.error(pipeline.schedule.origin, PlanMessage::meshesSchedule, *pipeline.schedule,

@@ -197,12 +197,17 @@ std::vector<bool> resolveTrained(const Plan &plan, const NameTable &names, PlanE
   return trained;
 }
 
-/// `dims` may only bind symbols of the model.
+/// `dims` and `batch.dim` may only name symbols of the model.
 static void checkSymbols(const Plan &plan, const NameTable &names, PlanErrors &errors) {
   for (const auto &[symbol, size] : plan.dims)
     if (size.given() && !llvm::is_contained(names.symbols, symbol))
       errors.error(size.origin, PlanMessage::unknownDim, symbol,
                    names.symbols.empty() ? "none" : llvm::join(names.symbols, ", "));
+  int64_t number = 0;
+  StringRef dim = *plan.batch.dim;
+  if (!dim.empty() && dim.getAsInteger(10, number) && !llvm::is_contained(names.symbols, dim))
+    errors.error(plan.batch.dim.origin, PlanMessage::unknownDim, dim,
+                 names.symbols.empty() ? "none" : llvm::join(names.symbols, ", "));
 }
 
 /// `prefill` is a second entry of a bundle that predicts, of as many samples.

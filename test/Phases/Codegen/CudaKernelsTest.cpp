@@ -311,7 +311,8 @@ TEST(CudaKernels, RowsThatSpillAreNotHeld) {
 
 TEST(CudaKernels, UnknownGpus) {
   LoadedKernels loaded(sumOfRow, "sm_12");
-  EXPECT_EQ(loaded.errors, "no GPU that kernels can be made for is called sm_12\n");
+  EXPECT_EQ(loaded.errors, "no GPU that kernels can be made for is called sm_12; target.isa takes native, all, "
+                           "sm_80, sm_86, sm_89, sm_90, sm_100, sm_120\n");
 }
 
 // Threads of a multiprocessor, by registers, by shared memory, by the number of blocks.

@@ -4,6 +4,7 @@
 
 #include "mlir/Target/LLVMIR/Export.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
@@ -30,6 +31,10 @@ const Gpu *findGpu(StringRef sm) {
 } // namespace
 
 bool isKnownSm(StringRef sm) { return findGpu(sm); }
+
+std::string listSms() {
+  return llvm::join(llvm::map_range(gpus, [](const Gpu &gpu) { return gpu.sm; }), ", ");
+}
 
 static std::unique_ptr<llvm::TargetMachine> createMachine(StringRef sm) {
   // Without a version of its own LLVM asks for one that is older than the GPU, and ends the process.

@@ -9,6 +9,8 @@ namespace par::cuda {
 
 /// Whether kernels can be made for "sm_80", "sm_90" and the like: a GPU that Par knows.
 bool isKnownSm(llvm::StringRef sm);
+/// "sm_80, sm_86, ...": those that Par knows.
+std::string listSms();
 
 /// A kernel on its way to a GPU.
 struct DeviceCode {

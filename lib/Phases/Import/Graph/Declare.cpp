@@ -277,7 +277,7 @@ LogicalResult GraphImporter::declareInputs() {
     int64_t batchDim = batchDimOf(input, shape);
     if (batchDim > 0 && batchDim >= type.getRank())
       return error() << "the batch is said to be dim " << batchDim << " of input \"" << input.name << "\", which is "
-                     << type;
+                     << type << "; say its own: inputs: {" << input.name << ": {batch: DIM, or none}}";
     values[input.name] = addInput(input.name, input.type, type, batchDim);
   }
   return success();
