@@ -4,6 +4,7 @@
 #include "Warnings.h"
 
 #include "par/Inspect/Facts.h"
+#include "par/Inspect/Machine.h"
 #include "par/Plan/Language/Tree.h"
 #include "par/Report/Json.h"
 #include "par/Report/Search.h"
@@ -36,11 +37,14 @@ std::string checkSearchFlags(const CompileOptions &options) {
   if (options.alternatives && !options.fit && !options.searches)
     return "--alternatives is for --fit and --auto; add one of them";
   if (!options.writePlan.empty() && !options.searches && !options.onnxSharding)
-    return "--write-plan writes what --auto finds; add --auto -n N";
+    return options.fit ? "--fit writes nothing; in its place say --auto -n N --target T, which --write-plan needs"
+                       : "--write-plan writes what --auto finds; add --auto -n N";
   if (options.fit && options.searches)
     return "--fit writes nothing and --auto compiles what it finds; leave out one of them";
   if (options.fit && options.open)
     return "--open opens the report of a bundle, and --fit writes none; leave out one of them";
+  if (options.fit && !options.output.empty())
+    return "--fit writes nothing; leave out -o, or say --auto -n N --target T in its place";
   if (!options.fit && !options.searches)
     return "";
   auto gpus = readGpus(options.gpus);
@@ -66,6 +70,10 @@ static bool isScalarFloat(const NameTable::Value &value) {
   return isFloat && all_of(value.shape, [](const std::string &dim) { return dim == "1"; });
 }
 
+static bool saysTrain(const CompileOptions &options) {
+  return any_of(options.settings, [](StringRef setting) { return setting.starts_with("train"); });
+}
+
 /// The user's plan with what --fit assumes where it does not say: training of a model that computes its loss.
 static PlanText textOf(const CompileOptions &options, const Model &model) {
   PlanText text{options.plans, options.settings, options.plugins};
@@ -80,8 +88,7 @@ static PlanText textOf(const CompileOptions &options, const Model &model) {
     layers.addFile(file);
   for (const std::string &setting : text.settings)
     layers.addSet(setting);
-  bool saysTrain = any_of(options.settings, [](StringRef setting) { return setting.starts_with("train"); });
-  if (!layers.tree().at("train") && !saysTrain && any_of(model.names.outputs, isScalarFloat))
+  if (!layers.tree().at("train") && !saysTrain(options) && any_of(model.names.outputs, isScalarFloat))
     text.settings.push_back("train={}");
   return text;
 }
@@ -126,17 +133,20 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
     return result;
   CompileDiagnostic finding;
   finding.file = options.model;
+  std::string ranks = formatv("{0} rank{1}", searching.ranks, searching.ranks == 1 ? "" : "s");
   if (!result->leanest || !result->limit) {
-    finding.message =
-        "no plan for " + std::to_string(searching.ranks) + " ranks compiles" +
-        (result->reason.empty() ? "; a batch that more numbers divide leaves more of them" : ": " + result->reason);
+    finding.message = "no plan for " + ranks + " compiles: " +
+                      (result->reason.empty() ? "no mesh of so many has a dp that divides the samples of a step, a pp "
+                                                "for the layers and a tp that divides their widths; ask for another "
+                                                "number of ranks, or another batch"
+                                              : result->reason);
     sink(finding);
     return std::nullopt;
   }
   code = CannotBe;
   const SearchedPlan &leanest = *result->leanest;
   finding.message =
-      formatv("no plan for {0} ranks fits {1} a rank: {2} {3}", searching.ranks, humanBytes(double(*result->limit)),
+      formatv("no plan for {0} fits {1} a rank: {2} {3}", ranks, humanBytes(double(*result->limit)),
               describeCandidate(leanest.candidate), describeNeed(leanest, *result->limit));
   std::string less = leanest.candidate.offloads ? "more ranks, or precision: bf16 take less"
                                                 : "more ranks, precision: bf16, or offload: [states] take less";
@@ -168,7 +178,7 @@ static std::string describeLimit(const Prediction &prediction, int64_t launches,
                                  std::optional<uint64_t> limit) {
   std::pair<int64_t, const char *> parts[] = {{prediction.computePermille - launches, "compute"},
                                               {launches, "launch overhead"},
-                                              {prediction.bubblePermille, "waiting for other stages"},
+                                              {prediction.bubblePermille, "waiting for other ranks"},
                                               {prediction.communicationPermille, "exposed communication"}};
   auto most = *max_element(parts, [](auto &one, auto &other) { return one.first < other.first; });
   std::string text = formatv("{0}, {1} % of the step", most.second, (most.first + 5) / 10);
@@ -180,6 +190,7 @@ static std::string describeLimit(const Prediction &prediction, int64_t launches,
 static FitFacts describeFit(const Compiled &compiled, const Simulation &simulation, const Facts &facts) {
   const ModelPlan &model = compiled.planned.plan;
   FitFacts fit;
+  fit.machine = describeMachine(compiled.planned.hardware, facts.plan->ranks, facts.memory->limit);
   int64_t stepNs = facts.prediction->stepNs;
   fit.samplesPerSecond = 1e9 * double(**model.plan.batch.size) / double(std::max<int64_t>(1, stepNs));
   if (std::optional<int64_t> tokens = tokensOf(model))
@@ -240,9 +251,18 @@ static bool describe(const SearchResult &result, bool all, Facts &facts, Diagnos
   return true;
 }
 
-static void printFit(const SearchResult &result, const Facts &facts, raw_ostream &out) {
+/// That a model without a loss is not trained, where nobody said so.
+static void noteInference(const CompileOptions &options, const SearchResult &result, raw_ostream &out) {
+  if (!result.space.trains && options.plans.empty() && !saysTrain(options))
+    out << "note    the model computes no loss, and nothing says train: this is inference; --set "
+           "train.loss=cross_entropy (docs/plan.md 1.3) trains it\n";
+}
+
+static void printFit(const CompileOptions &options, const SearchResult &result, const Facts &facts, raw_ostream &out) {
   printModel(*facts.model, result.space.trains, out);
+  out << "machine " << facts.fit->machine << "\n";
   printPlan(*facts.plan, out);
+  noteInference(options, result, out);
   printAssumed(result, out);
   out << "fits    yes\n";
   printFewest(result, out);
@@ -252,7 +272,8 @@ static void printFit(const SearchResult &result, const Facts &facts, raw_ostream
   printPrediction(*facts.prediction, out);
   out << formatv("rate    {0:f1} samples a second", facts.fit->samplesPerSecond);
   if (facts.fit->tokensPerSecond)
-    out << formatv(", {0:f0} tokens a second", *facts.fit->tokensPerSecond);
+    out << formatv(", {0:f0} tokens a second", *facts.fit->tokensPerSecond)
+        << formatv(" ({0:f0} a rank)", *facts.fit->tokensPerSecond / double(facts.plan->ranks));
   out << "\n";
   if (facts.utilization)
     printUtilization(*facts.utilization, out);
@@ -275,7 +296,7 @@ static int findFit(const CompileOptions &options, raw_ostream &out, DiagnosticSi
     return Bug;
   if (options.json)
     return Done;
-  printFit(*result, facts, out);
+  printFit(options, *result, facts, out);
   if (options.alternatives)
     printAlternatives(*result, shownAlternatives, out);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

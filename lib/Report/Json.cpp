@@ -387,6 +387,7 @@ static void attributes(ReportWriter &writer, const SearchFacts &search) {
 }
 
 static void attributes(ReportWriter &writer, const FitFacts &fit) {
+  writer.text("machine", fit.machine);
   writer.json.attribute("samples_per_second", fit.samplesPerSecond);
   if (fit.tokensPerSecond)
     writer.json.attribute("tokens_per_second", *fit.tokensPerSecond);

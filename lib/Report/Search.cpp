@@ -93,18 +93,18 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
   int64_t ns = best.known().stepNs;
   os << "best    " << describeCandidate(best.candidate) << ": " << figures(best);
   if (best.played && !result.layers.empty())
-    os << " (from its layers " << formatTime(best.estimate.stepNs) << ", " << humanBytes(double(best.estimate.peak))
+    os << " (estimated from its layers: " << formatTime(best.estimate.stepNs) << ", " << humanBytes(double(best.estimate.peak))
        << ")";
   os << "\n";
   if (std::optional<int64_t> cores = sharedCores(result))
     os << "  times of a search are of ranks with cores of their own, whatever this machine has; here "
        << counted(*cores, "core") << (*cores == 1 ? " is" : " are") << " shared, which \"predicted step\" counts\n";
   if (result.boundNs > 0)
-    os << "bound   by their layers' profiles none of these plans takes less than " << formatTime(result.boundNs)
-       << " (local work, communication of tensor axes, exchange of gradients): gap " << percentAbove(ns, result.boundNs)
+    os << "bound   no plan of these takes less than " << formatTime(result.boundNs)
+       << ", by the profiles of their layers (local work, communication of tensor axes, exchange of gradients): gap " << percentAbove(ns, result.boundNs)
        << " %\n";
   if (result.boundNs > 0 && result.left)
-    os << "  " << result.left << " of them were not profiled: they do not fit, or could gain as little\n";
+    os << "  " << result.left << " of them were not profiled: their bounds say that they do not fit, or gain too little\n";
   printReasons(describeSearch(result, 0), os);
 }
 
@@ -130,15 +130,15 @@ void printAlternatives(const SearchResult &result, size_t most, raw_ostream &os)
   const SearchedPlan *best = result.plans.empty() ? nullptr : &result.plans.front();
   auto isEstimated = [](const SearchedPlan &plan) { return !plan.played; };
   if (best && best->played && any_of(ArrayRef(result.plans).take_front(most), isEstimated))
-    os << "  an estimated plan is slower than the estimate of the best one, " << formatTime(best->estimate.stepNs)
-       << "\n";
+    os << "  \"slower\" compares an estimated plan with the estimate of the best one, "
+       << formatTime(best->estimate.stepNs) << "\n";
 }
 
 void printFewest(const SearchResult &result, raw_ostream &os) {
   if (!result.fewest)
     return;
   os << "fewest  " << counted(result.fewest->ranks, "rank") << ": " << describeCandidate(result.fewest->plan.candidate)
-     << ": " << figures(result.fewest->plan) << (result.fewest->plan.played ? "" : " (from its layers)") << "\n";
+     << ": " << figures(result.fewest->plan) << (result.fewest->plan.played ? "" : " (estimated from its layers)") << "\n";
 }
 
 void printLargest(const RoleOverTime &role, raw_ostream &os) {

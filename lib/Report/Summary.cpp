@@ -16,8 +16,11 @@ static std::string someOf(ArrayRef<std::string> names, StringRef between = ", ")
 
 void printModel(const ModelFacts &model, bool trains, llvm::raw_ostream &os) {
   double millions = double(model.elements) / 1e6;
-  os << "model   " << model.name << ": " << model.nodes << " nodes, " << model.parameters << " parameters ("
-     << llvm::format(millions < 10 ? "%.2f M" : "%.1f M", millions);
+  os << "model   " << model.name << ": " << model.nodes << " nodes, " << model.parameters << " parameters (";
+  if (millions < 1000)
+    os << llvm::format(millions < 10 ? "%.2f M" : "%.1f M", millions);
+  else
+    os << llvm::format("%.2f B", millions / 1000);
   if (trains && model.frozen == 0)
     os << ", all trained";
   else if (trains)
@@ -141,7 +144,9 @@ std::string formatTime(int64_t ns) {
   double ms = ns * 1e-6;
   if (ms < 1)
     return llvm::formatv("{0} us", (ns + 500) / 1000);
-  return ms < 10 ? llvm::formatv("{0:f1} ms", ms).str() : llvm::formatv("{0:f0} ms", ms).str();
+  if (ms < 10'000)
+    return llvm::formatv(ms < 10 ? "{0:f1} ms" : "{0:f0} ms", ms);
+  return llvm::formatv("{0:f2} s", ms / 1000);
 }
 
 void printPrediction(const Prediction &prediction, llvm::raw_ostream &os) {

@@ -40,8 +40,9 @@ struct SearchFacts {
   std::optional<Fewest> fewest;          ///< ranks that the model fits
 };
 
-/// The rate of the best plan of --fit.
+/// The devices of --fit, and the rate of the best plan on them.
 struct FitFacts {
+  std::string machine; ///< "16 x a100-40g: 2 units of 8 (node), ..."
   double samplesPerSecond = 0;
   std::optional<double> tokensPerSecond; ///< of a model of tokens
   std::string limitedBy;                 ///< "compute, 88 % of the step; memory is 70 % full"
