@@ -23,6 +23,8 @@ std::string checkCompareFlags(const CompileOptions &options) {
     return "--compare takes two plans, found " + std::to_string(options.plans.size());
   if (options.compare && options.searches)
     return "--compare takes two plans as they are; leave out --auto, or compare what it wrote (--write-plan)";
+  if ((options.compare || !options.whatIf.empty()) && !options.output.empty())
+    return "--what-if and --compare print one difference and write nothing; leave out -o";
   return "";
 }
 

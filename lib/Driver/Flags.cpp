@@ -68,12 +68,11 @@ bool parseArguments(int argc, const char *const *argv, ArrayRef<Flag> table, Arg
       err << tool << ": error: " << name << " takes no value, found \"" << value << "\"\n";
       return false;
     }
-    if (!joined && flag->takes == Flag::Value) {
-      if (i + 1 >= argc) {
-        err << tool << ": error: " << name << " needs a value: " << name << "=" << flag->value << "\n";
-        return false;
-      }
+    if (!joined && flag->takes == Flag::Value && i + 1 < argc)
       value = argv[++i];
+    if (flag->takes == Flag::Value && value.empty()) {
+      err << tool << ": error: " << name << " needs a value: " << name << "=" << flag->value << "\n";
+      return false;
     }
     if (flag->takes != Flag::Nothing && !flag->repeats && arguments.has(name)) {
       err << tool << ": error: " << name << " is given twice, with \"" << arguments.last(name) << "\" and \"" << value

@@ -29,6 +29,16 @@ static std::vector<unsigned> parametersOf(StringRef module, const NameTable &nam
   return found;
 }
 
+/// Parameters of a module and of those in it.
+static std::vector<unsigned> parametersWithin(StringRef module, const NameTable &names) {
+  std::vector<unsigned> found;
+  std::string prefix = module.str() + ".";
+  for (auto [index, parameter] : enumerate(names.parameters))
+    if (parameter.anyName([&](StringRef name) { return name.starts_with(prefix); }))
+      found.push_back(index);
+  return found;
+}
+
 static NamedThing parameterAt(unsigned index, const NameTable &names) {
   const NameTable::Parameter &parameter = names.parameters[index];
   std::string shape = join(map_range(parameter.shape, [](int64_t size) { return std::to_string(size); }), ", ");
@@ -50,7 +60,8 @@ static NamedThing moduleAt(unsigned index, const NameTable &names) {
   size_t nodes = count_if(names.nodes, [&](const NameTable::Node &node) {
     return node.module == module || StringRef(node.module).starts_with(module + ".");
   });
-  return {"module", module, module, std::to_string(nodes) + " nodes", parametersOf(module, names)};
+  return {"module", module, module, std::to_string(nodes) + (nodes == 1 ? " node" : " nodes"),
+          parametersWithin(module, names)};
 }
 
 static NamedThing valueOf(const char *kind, const NameTable::Value &value) {

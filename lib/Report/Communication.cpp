@@ -67,6 +67,8 @@ void printCommunication(ArrayRef<CommunicationTotal> totals, size_t roles, raw_o
 }
 
 void explainCommunication(ArrayRef<Communication> all, size_t roles, raw_ostream &os) {
+  if (all.empty())
+    os << "communication: none, a rank sends nothing to others\n";
   for (const Communication &each : all) {
     os << each.kind << " " << each.type << " over {" << each.axis << "}, " << each.count << " a step, "
        << humanBytes(double(each.bytes)) << (roles > 1 ? ", " + nameOfRole(each.role) : "") << "\n";

@@ -22,12 +22,16 @@ static std::string signedBytes(int64_t bytes) {
   return bytes == 0 ? "" : (bytes < 0 ? "-" : "+") + humanBytes(double(std::abs(bytes)));
 }
 
+/// Empty where it rounds to nothing.
 static std::string signedPercent(int64_t one, int64_t other) {
   std::string text;
   if (one > 0 && one != other)
     raw_string_ostream(text) << llvm::format("%+.1f %%", 100.0 * double(other - one) / double(one));
-  return text;
+  return text == "+0.0 %" || text == "-0.0 %" ? "" : text;
 }
+
+/// A key that holds one word where it has no keys of its own, under the name that it has beside these.
+static StringRef longName(StringRef key) { return key == "precision" ? StringRef("precision.compute") : key; }
 
 /// By axis and kind; the total's own kind is the level, "between hosts" if some of it leaves the host.
 using Totals = std::map<std::pair<std::string, std::string>, CommunicationTotal>;
@@ -92,16 +96,16 @@ void DifferencePrinter::print() const {
 void DifferencePrinter::printKeys() {
   MapVector<StringRef, std::pair<StringRef, StringRef>> values;
   for (const KeyFact &key : one.facts.keys)
-    values[key.key].first = key.value;
+    values[longName(key.key)].first = key.value;
   for (const KeyFact &key : other.facts.keys)
-    values[key.key].second = key.value;
+    values[longName(key.key)].second = key.value;
   size_t shown = 0;
   auto valueOf = [](StringRef value) { return value.empty() ? StringRef("-") : value; };
   for (auto &[key, pair] : values)
     if (pair.first != pair.second && shown++ < maxKeys)
       row(key, valueOf(pair.first), valueOf(pair.second));
   if (shown > maxKeys)
-    row("  and " + Twine(shown - maxKeys) + " more keys");
+    row("  and " + Twine(shown - maxKeys) + " more keys (--print-plan)");
   if (shown == 0)
     row("the plans have the same keys");
 }
@@ -111,14 +115,15 @@ void DifferencePrinter::printTime() {
   row("step", formatTime(left.stepNs), formatTime(right.stepNs), signedPercent(left.stepNs, right.stepNs));
   std::pair<const char *, int64_t Prediction::*> parts[] = {
       {"  compute", &Prediction::computePermille},
-      {"  waiting for other stages", &Prediction::bubblePermille},
+      {"  waiting for other ranks", &Prediction::bubblePermille},
       {"  exposed communication", &Prediction::communicationPermille},
       {"  waiting for a core", &Prediction::corePermille},
   };
   for (auto [name, share] : parts) {
     int64_t before = left.*share * left.stepNs / 1000, after = right.*share * right.stepNs / 1000;
-    if (before != after)
-      row(name, formatTime(before), formatTime(after), signedPercent(before, after));
+    std::string was = formatTime(before), is = formatTime(after), percent = signedPercent(before, after);
+    if (was != is || !percent.empty())
+      row(name, was, is, percent);
   }
 }
 

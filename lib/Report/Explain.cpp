@@ -62,7 +62,9 @@ static void printAt(ArrayRef<Communication> all, raw_ostream &os) {
 }
 
 static void printBytes(ArrayRef<NamedBytes> all, raw_ostream &os) {
-  os << "bytes of a rank" << (all.empty() ? ": none has a buffer of its own" : "") << "\n";
+  bool hasBuffers = any_of(all, [](const NamedBytes &each) { return each.use == "buffers"; });
+  os << "bytes of a rank" << (hasBuffers ? "; buffers are not all live at once" : "")
+     << (all.empty() ? ": none has a buffer of its own" : "") << "\n";
   printSome(all, os, "--emit=report", [&](const NamedBytes &each) {
     os << "  " << nameOfRole(each.role) << " " << left_justify(each.use, 9)
        << right_justify(humanBytes(double(each.bytes)), 10) << "  " << each.count << " x " << each.type << "\n";
@@ -104,7 +106,7 @@ void explainPlan(const Facts &facts, raw_ostream &os) {
        << (key.reason.empty() ? "" : " (" + key.reason + ")") << "\n";
   };
   printPlan(*facts.plan, os);
-  os << "keys that were said; " << facts.keys.size() - said.size() - derived.size()
+  os << "keys that were said" << (said.empty() ? ": none" : "") << "; " << facts.keys.size() - said.size() - derived.size()
      << " more are by default (--print-plan)\n";
   printSome(said, os, "--print-plan", print, 16);
   if (!derived.empty())
