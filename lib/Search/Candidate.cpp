@@ -38,8 +38,6 @@ static std::vector<int64_t> levelsOf(const Space &space, const Candidate &shape)
     return {space.fixed.zero};
   if (!space.trains || shape.data == 1)
     return {0};
-  if (shape.microbatches == 1)
-    return {0, 1, 3}; // gradients are summed nowhere else
   return {0, 1, 2, 3};
 }
 
@@ -57,7 +55,7 @@ static std::vector<std::pair<std::string, int64_t>> schedulesOf(const Space &spa
   if (chunks > 1)
     return {{"interleaved", chunks}};
   std::vector<std::pair<std::string, int64_t>> schedules{{"1f1b", 1}, {"zb-h1", 1}};
-  if (chunks == 0 && shape.stages * maxChunks <= space.layers && shape.microbatches >= shape.stages)
+  if (chunks == 0 && shape.stages * maxChunks <= space.maxStages())
     schedules.push_back({"interleaved", maxChunks});
   return schedules;
 }
@@ -115,6 +113,8 @@ double Space::shares(int64_t ranks) const {
   return shared > 0 ? (whole + shared) / (whole + shared / static_cast<double>(ranks)) : 1;
 }
 
+int64_t Space::maxStages() const { return 2 * layers + 2; }
+
 int64_t Space::maxMessage() const {
   constexpr int64_t widest = sizeof(double);
   int64_t bytes = std::max<int64_t>(1, bucket);
@@ -138,7 +138,7 @@ std::vector<Candidate> Space::candidates() const {
     if (tensor > 1 && hostRanks > 0 && tensor > hostRanks)
       continue;
     for (int64_t stages : divisorsOf(ranks / tensor)) {
-      if (stages > layers || !mayHave(*this, stages))
+      if (stages > maxStages() || !mayHave(*this, stages))
         continue;
       Candidate shape = fixed;
       shape.tensor = tensor;
@@ -173,9 +173,11 @@ std::vector<std::string> Space::settingsOf(const Candidate &candidate) const {
   std::vector<std::string> settings;
   auto set = [&](const Twine &text) { settings.push_back(text.str()); };
   if (open.mesh) {
+    // Rules of the user's may name any axis, and zero needs one of replicas.
+    bool namesAll = namesAxes || !open.recipe, saysZero = !open.zero && fixed.zero > 0;
     std::vector<std::string> axes;
     for (const auto &[name, size] : axesOf(candidate))
-      if (size > 1 || namesAxes || !open.recipe) // rules of the user's may name any of them
+      if (size > 1 || namesAll || (saysZero && name == "dp"))
         axes.push_back((name + Twine(": ") + Twine(size)).str());
     set("mesh={" + join(axes, ", ") + "}");
   }

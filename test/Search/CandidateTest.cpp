@@ -1,6 +1,8 @@
 // Candidates as settings of a plan, and what they are estimated to need.
 #include "par/Search/Estimate.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "gtest/gtest.h"
 
 using namespace par;
@@ -16,6 +18,38 @@ TEST(Candidate, ReplicasLieInsideOrOutsideOfStages) {
   EXPECT_EQ(space.settingsOf(candidate).front(), "mesh={dp: 3, pp: 2, tp: 2}");
   EXPECT_EQ(describeMesh(candidate), "dp 3 x pp 2 x tp 2");
   EXPECT_EQ(candidate.dataStride(), 4);
+}
+
+static std::vector<std::string> describeAll(const Space &space) {
+  std::vector<std::string> all;
+  for (const Candidate &candidate : space.candidates())
+    all.push_back(describeCandidate(candidate));
+  return all;
+}
+
+/// An embedding, two layers and a head: six stages of half a layer each, or fewer; with any number of microbatches a
+/// rank may have two of them; zero 2 keeps no whole gradients in a step of one microbatch, too.
+TEST(Candidate, StagesAreCutWithinLayers) {
+  Space space{.ranks = 4, .batch = 4, .layers = 2};
+  std::vector<std::string> all = describeAll(space);
+  EXPECT_TRUE(llvm::is_contained(all, "pp 4, 1f1b, 1 microbatch of 4"));
+  EXPECT_FALSE(llvm::is_contained(all, "pp 4, interleaved of 8 stages, 1 microbatch of 4"));
+  EXPECT_TRUE(llvm::is_contained(all, "pp 2 x dp 2, interleaved of 4 stages, 1 microbatch of 2"));
+  EXPECT_TRUE(llvm::is_contained(all, "dp 4, zero 2, 1 microbatch of 1"));
+  space.layers = 1;
+  EXPECT_TRUE(llvm::is_contained(describeAll(space), "pp 4, 1f1b, 1 microbatch of 4"));
+  space.ranks = space.batch = 8;
+  EXPECT_FALSE(llvm::is_contained(describeAll(space), "pp 8, 1f1b, 1 microbatch of 8"));
+}
+
+/// The user's zero is refused in a mesh without an axis that cuts the batch.
+TEST(Candidate, AMeshHasReplicasWhereZeroIsSaid) {
+  Space space{.ranks = 2};
+  Candidate candidate{.stages = 2, .schedule = "1f1b"};
+  EXPECT_EQ(space.settingsOf(candidate).front(), "mesh={pp: 2}");
+  space.open.zero = false;
+  space.fixed.zero = 2;
+  EXPECT_EQ(space.settingsOf(candidate).front(), "mesh={pp: 2, dp: 1}");
 }
 
 TEST(Candidate, ReplicasOutsideOfStagesAreOnMoreHosts) {

@@ -82,6 +82,8 @@ struct Space {
   double shares(int64_t ranks) const;
   /// Bytes that no collective exceeds: a bucket, or the largest weight.
   int64_t maxMessage() const;
+  /// A layer may be cut in two, and what is before and after all layers are stages, too.
+  int64_t maxStages() const;
   /// In a fixed order: fewer tensor ranks first.
   std::vector<Candidate> candidates() const;
   /// The settings that shard over the candidate's tensor axis; empty: the user's own rules do.
