@@ -33,7 +33,7 @@ double Finalists::expected(size_t index) const {
 bool Finalists::mayMisfit(size_t index) const {
   bool isSpoiled = groups[groupOf[index]].isSpoiled;
   if (isSpoiled || !limit || bytes == 0)
-    return isSpoiled;
+    return isSpoiled || (limit && !plans[index].estimate.fits);
   // Less is known of plans that are no kin of a misfit: each further one asks for a quarter more room.
   double spare = misfitsInRow > 1 ? 1 + static_cast<double>(misfitsInRow - 1) / 4 : 1;
   double times = leanest[kinOf[index]] > 0 ? leanest[kinOf[index]] : bytes * spare;
@@ -48,11 +48,20 @@ std::optional<size_t> Finalists::nextGroup() const {
   return std::nullopt;
 }
 
-std::optional<size_t> Finalists::nextExpected() const {
+bool Finalists::mayBeFaster(size_t index) const {
+  return !best || expected(index) < doubt * static_cast<double>(*best);
+}
+
+/// With doubts, plans that may not fit are tried, too, as long as they may be faster. While none has fitted, those that
+/// may not are tried by the bytes that they need.
+std::optional<size_t> Finalists::nextExpected(bool must) const {
   std::optional<size_t> least;
-  auto orderOf = [&](size_t index) { return std::pair(mayMisfit(index), expected(index)); };
+  auto orderOf = [&](size_t index) {
+    bool misfits = mayMisfit(index), byBytes = misfits && limit && !best && doubt > 1;
+    return std::pair(misfits, byBytes ? static_cast<double>(plans[index].estimate.least) : expected(index));
+  };
   for (size_t index = 0; index < plans.size(); ++index)
-    if (!tried[index] && (!least || orderOf(index) < orderOf(*least)))
+    if (!tried[index] && (doubt == 1 || must || mayBeFaster(index)) && (!least || orderOf(index) < orderOf(*least)))
       least = index;
   return least;
 }
@@ -60,8 +69,8 @@ std::optional<size_t> Finalists::nextExpected() const {
 std::optional<size_t> Finalists::next(bool must) {
   std::optional<size_t> chosen = nextGroup();
   if (!chosen) {
-    chosen = nextExpected();
-    if (chosen && !must && best && expected(*chosen) >= doubt * static_cast<double>(*best))
+    chosen = nextExpected(must);
+    if (chosen && !must && !mayBeFaster(*chosen))
       return std::nullopt;
   }
   if (chosen) {

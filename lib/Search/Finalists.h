@@ -36,8 +36,10 @@ private:
     double factor = 1;      ///< of the last trial's step to its estimate
   };
   std::optional<size_t> nextGroup() const;
-  std::optional<size_t> nextExpected() const;
+  std::optional<size_t> nextExpected(bool must) const;
   double expected(size_t index) const;
+  /// Than the fastest trial, as far as is expected.
+  bool mayBeFaster(size_t index) const;
   /// Whether it would not fit if its estimate of bytes erred as those of the trials that did not fit.
   bool mayMisfit(size_t index) const;
 

@@ -22,6 +22,9 @@ namespace par {
 
 namespace {
 
+/// Trials that are cheap: estimates of models that have so many are off by a third and more.
+constexpr size_t manyTrials = 30;
+
 /// One search.
 class Search {
 public:
@@ -36,6 +39,10 @@ public:
 private:
   void profile();
   void evaluate();
+  /// Trials that a model of this size has beside `compiles`.
+  size_t fewTrials() const { return options.compiles > 1 ? options.nodes / (model->graph.nodes.size() + 1) : 0; }
+  /// Whether it may fit: estimates of memory may be too high, and a small model can afford to look.
+  bool mayFit(const SearchedPlan &plan) const;
   void playBest();
   std::optional<PlayedTrial> play(const Candidate &candidate);
   std::optional<Estimate> take(std::optional<PlayedTrial> trial, size_t place);
@@ -66,14 +73,17 @@ void Search::profile() {
   std::vector<Candidate> candidates = out.space.candidates();
   isSmall = candidates.size() <= std::min(options.smallest, options.nodes / (model->graph.nodes.size() + 1));
   out.candidates = candidates.size();
+  // Estimates of small models may be too low, so bounds above them are no reason to leave out what is cheap to profile.
+  bool profilesAll = isSmall || fewTrials() >= 5 * manyTrials;
+  int64_t tolerance = fewTrials() >= manyTrials ? -330 : options.tolerance; // bounds up to half as long again
   // Few of those that are left may be better by much.
   constexpr int64_t near = 10;
   auto tryEarly = [&](const SearchedPlan &best, int64_t bound) {
     if (!isSmall && best.estimate.stepNs - bound <= bound / near)
       early.start(best.candidate);
   };
-  ProfiledSpace found = profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, options.tolerance,
-                                     isSmall, tryEarly);
+  ProfiledSpace found = profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, tolerance,
+                                     profilesAll, tryEarly);
   all = std::move(found.plans);
   bounds = std::move(found.bounds);
   out.boundNs = found.boundNs;
@@ -104,11 +114,16 @@ std::optional<Estimate> Search::take(std::optional<PlayedTrial> trial, size_t pl
   return figures;
 }
 
+bool Search::mayFit(const SearchedPlan &plan) const {
+  bool isNear = out.limit && plan.boundNs != INT64_MAX && plan.estimate.least / 2 <= static_cast<int64_t>(*out.limit);
+  return plan.estimate.fits || (isNear && fewTrials() > options.compiles);
+}
+
 void Search::evaluate() {
   auto costOf = [&](size_t index) -> std::optional<int64_t> {
     SearchedPlan &plan = all[index];
     if (!isSmall)
-      return plan.estimate.fits ? std::optional(plan.estimate.stepNs) : std::nullopt;
+      return mayFit(plan) ? std::optional(plan.estimate.stepNs) : std::nullopt;
     plan.played = take(play(plan.candidate), index);
     return plan.played && plan.played->fits ? std::optional(plan.played->stepNs) : std::nullopt;
   };
@@ -124,18 +139,18 @@ static void sortBySteps(std::vector<SearchedPlan> &plans) {
 
 void Search::playBest() {
   // More are tried of small models, whose launches and latencies estimates count worse.
-  size_t few = options.compiles > 1 ? options.nodes / (model->graph.nodes.size() + 1) : 0;
+  size_t few = fewTrials();
   std::vector<SearchedPlan> estimated = std::move(out.plans), played;
   if (estimated.empty() || !early.isOf(estimated.front().candidate))
     early.stop();
-  constexpr size_t many = 30; // trials that are cheap: estimates of such models are off by a third and more
-  bool isTiny = few >= many;
+  bool isTiny = few >= manyTrials;
+  double doubt = isTiny ? 1.5 : few >= manyTrials / 2 ? 1.25 : 1;
   few *= isTiny ? 2 : 1;
-  Finalists finalists(estimated, /*eachGroup=*/few > options.compiles, /*doubt=*/isTiny ? 1.5 : 1, out.limit);
+  Finalists finalists(estimated, /*eachGroup=*/few > options.compiles, doubt, out.limit);
   size_t tried = 0;
   auto next = [&](size_t beside) -> std::optional<size_t> {
     // Estimates of memory may be too low: further candidates take the place of those that do not fit, but not all.
-    bool ends = finalists.misfits() + beside >= 3 * options.compiles + 3;
+    bool ends = finalists.misfits() + beside >= std::max(few, 3 * options.compiles + 3);
     bool must = played.size() + beside < options.compiles && tried < 3 * options.compiles;
     std::optional<size_t> index = !ends && (must || tried < few) ? finalists.next(must) : std::nullopt;
     while (index && estimated[*index].boundNs >= fastest.first) // it cannot be faster than what was played
@@ -164,7 +179,8 @@ void Search::playBest() {
   early.stop();
   sortBySteps(played);
   if (!played.empty())
-    llvm::append_range(played, finalists.untried());
+    llvm::copy_if(finalists.untried(), std::back_inserter(played),
+                  [](const SearchedPlan &plan) { return plan.estimate.fits; });
   out.plans = std::move(played);
 }
 

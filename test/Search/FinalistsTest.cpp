@@ -135,6 +135,23 @@ TEST(Finalists, EachMisfitInARowAsksForMoreRoom) {
   EXPECT_EQ(order, (std::vector<size_t>{0, 1, 2, 4})); // 40 x 1.5 x 1.25 is below 78, 40 x 1.5 x 1.5 is not
 }
 
+TEST(Finalists, DoubtTriesPlansThatAreEstimatedTooLarge) {
+  // Only the third one is estimated to fit; none is known to, so those of fewest bytes come first, then the faster.
+  std::vector<SearchedPlan> plans{stagesOf("a", 2, 100, 90, 90), stagesOf("a", 2, 101, 80, 80),
+                                  stagesOf("a", 2, 120, 70, 40), stagesOf("a", 2, 400, 70, 40)};
+  plans[2].estimate.fits = plans[3].estimate.fits = true;
+  Finalists finalists(plans, /*eachGroup=*/false, /*doubt=*/1.5, /*limit=*/78);
+  EXPECT_EQ(finalists.next(false), 2u);
+  finalists.note(2, tooLarge(79));
+  EXPECT_EQ(finalists.next(false), 3u); // of 40 bytes
+  finalists.note(3, playedIn(400));
+  EXPECT_EQ(finalists.next(false), 0u);
+  finalists.note(0, playedIn(110));
+  EXPECT_EQ(finalists.next(false), 1u);
+  finalists.note(1, playedIn(300));
+  EXPECT_FALSE(finalists.next(false));
+}
+
 TEST(Finalists, EstimatesAreBelievedWithoutALimit) {
   std::vector<SearchedPlan> plans{stagesOf("a", 2, 100, 70, 40), stagesOf("b", 2, 101, 70, 40)};
   Finalists finalists(plans, /*eachGroup=*/false);
