@@ -1,9 +1,11 @@
-"""random_plans.py [--plans 200] [--seed S] [--ranks 4] [--within 2] PAR-COMPILE MODEL... -- FLAGS...: `--auto` compiles
+"""random_plans.py [--plans 200] [--seed S] [--ranks 4] [--within 2] [--jobs 2] PAR-COMPILE
+MODEL... -- FLAGS...: `--auto` compiles
 a plan whose predicted step is at most so many percent longer than that of the best of N random plans: any mesh of pp,
 dp and tp (tensor axes by `megatron` or `megatron-sp`, where these know the model), samples a microbatch, zero level,
-schedule and mode of recomputation. Plans that do not compile do not count. Prints a line a model, and
-`all N models: ...`."""
+schedule and mode of recomputation. Plans that do not compile do not count; the others are compiled without machine code,
+as the plans after --what-if are. Prints a line a model, and `all N models: ...`."""
 import argparse
+import concurrent.futures
 import json
 import pathlib
 import random
@@ -13,12 +15,18 @@ import sys
 SCHEDULES = ("gpipe", "1f1b", "zb-h1", "interleaved")
 
 
-def step_of(command):
-    """ns, or nothing where the plan is refused."""
-    run = subprocess.run([*command, "--check", "--json"], capture_output=True, text=True)
+def report_of(command):
+    """Nothing where the plan is refused."""
+    run = subprocess.run([*command, "--json"], capture_output=True, text=True)
     if run.returncode not in (0, 1, 3):
         raise SystemExit(f"{command}: exit {run.returncode}\n{run.stderr}")
-    return json.loads(run.stdout)["prediction"]["step_ns"] if run.returncode == 0 else None
+    return json.loads(run.stdout) if run.returncode == 0 else None
+
+
+def step_of(command, plan):
+    """ns, or nothing where the plan is refused."""
+    report = report_of([*command, *(f"--what-if={setting}" for setting in plan)])
+    return report["after"]["prediction"]["step_ns"] if report else None
 
 
 def draw(dice, ranks):
@@ -39,11 +47,10 @@ def draw(dice, ranks):
 
 def best_of(command, options):
     """The shortest step of random plans, that plan, and how many compiled."""
-    dice, drawn = random.Random(options.seed), {}
-    for _ in range(options.plans):
-        plan = draw(dice, options.ranks)
-        if plan not in drawn:
-            drawn[plan] = step_of([*command, *(word for setting in plan for word in ("--set", setting))])
+    dice = random.Random(options.seed)
+    plans = list(dict.fromkeys(draw(dice, options.ranks) for _ in range(options.plans)))
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        drawn = dict(zip(plans, pool.map(lambda plan: step_of(command, plan), plans)))
     steps = {plan: step for plan, step in drawn.items() if step is not None}
     if not steps:
         return None, None, 0
@@ -58,6 +65,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--within", type=float, default=2)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("compile")
     parser.add_argument("models", nargs="+")
     options = parser.parse_args()
@@ -65,9 +73,10 @@ def main():
     for model in options.models:
         name = pathlib.Path(model).parent.name
         command = [options.compile, model, *flags]
-        found = step_of([*command, "--auto", "-n", str(options.ranks)])
-        if found is None:
+        report = report_of([*command, "--auto", "-n", str(options.ranks), "--check"])
+        if report is None:
             raise SystemExit(f"{name}: nothing found")
+        found = report["prediction"]["step_ns"]
         step, plan, count = best_of(command, options)
         if count == 0:
             raise SystemExit(f"{name}: none of {options.plans} random plans compiles")
