@@ -81,7 +81,7 @@ def prepare(options):
 
 def join(files):
     """The first calibration, with the rows of work and messages of the others that it lacks. How ranks meet is of the
-    machine, and measured each time at other lengths."""
+    machine, and each file has it at other lengths."""
     head, rows = [], {}
     for number, file in enumerate(files):
         kind = None
@@ -102,7 +102,7 @@ def join(files):
 
 
 def calibrate(options, made):
-    """A plan of each axis has the kinds of communication of that axis, and one with many small microbatches and one with
+    """A plan of each axis has the kinds of communication of that axis; one with many small microbatches and one with
     few large ones have the sizes of all plans between them."""
     files, microbatches = [], lambda name: int(re.search(r"\bm(\d+)", name)[1])
     for axis in ("dp", "tp", "pp"):

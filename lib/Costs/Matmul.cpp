@@ -53,8 +53,8 @@ static int64_t modelOf(const MatmulShape &shape, const CostTable &costs) {
 
 Cost CostTable::matmul(const MatmulShape &shape) const {
   Nearby rows;
-  // Another order of an operand's elements is as far as half a doubling.
-  constexpr int64_t turned = Nearby::doubling / 2;
+  // Another order of an operand's elements changes a time more than a doubling of a dim does.
+  constexpr int64_t turned = 2 * Nearby::doubling;
   for (const auto &[row, ns] : hardware().measured.matmuls) {
     if (row.type != shape.type)
       continue;

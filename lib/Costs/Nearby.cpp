@@ -56,7 +56,8 @@ Cost Nearby::costOf(int64_t model) const {
   for (const Row &row : rows) {
     if (row.most > end)
       continue;
-    __int128 weight = (static_cast<__int128>(end + 1 - row.most) << 40) / ((row.sum + soft) * (row.sum + soft));
+    __int128 square = static_cast<__int128>(row.sum + soft) * (row.sum + soft);
+    __int128 weight = (static_cast<__int128>(end + 1 - row.most) << 62) / (square * square);
     int64_t ofRow = std::min(begin, row.measured - row.measured / 8); // some of a row always grows with the work
     __int128 ratio = static_cast<__int128>(row.measured - ofRow) * one / row.model;
     ratios += std::min(ratio, static_cast<__int128>(1) << 40) * weight;

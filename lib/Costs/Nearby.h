@@ -14,10 +14,11 @@ namespace par {
 int64_t doublings(int64_t count);
 
 /// Rows near one shape. The nearest row opens a window of two doublings beyond it; a row in it counts the more the
-/// nearer it is (Shepard 1968, with weights that end where the window does). The time is what any work of the kind
-/// takes, and the model's times the weighted mean of measured/model beyond that. It holds some doublings beyond the
-/// rows, too: larger work of a kind reaches about the part of the peak that smaller work does. It goes over to the
-/// model as the nearest row is farther than `kept`, and no row counts beyond `farthest`, so that a time does not leap.
+/// nearer it is (Shepard 1968, with the fourth power, and weights that end where the window does). The time is what any
+/// work of the kind takes, and the model's times the weighted mean of measured/model beyond that. It holds some
+/// doublings beyond the rows, too: larger work of a kind reaches about the part of the peak that smaller work does.
+/// It goes over to the model as the nearest row is farther than `kept`, and no row counts beyond `farthest`, so that a
+/// time does not leap.
 class Nearby {
 public:
   static constexpr int64_t doubling = 1024, window = 2 * doubling;
