@@ -11,7 +11,12 @@ std::vector<MachineLevel> par::levelsOf(const Hardware &hardware) {
     size_t index = levels.size();
     // The link of a wider level joins units of the level within it.
     bool isLast = index > 0 && index + 1 == names.size();
-    levels.push_back({std::move(name), index == 0 ? hardware.ranks : isLast ? 0 : hardware.wider[index - 1].ranks});
+    int64_t link = index == 0 ? hardware.link : index == 1 ? hardware.hostLink : hardware.wider[index - 2].link;
+    levels.push_back({std::move(name),
+                      index == 0 ? hardware.ranks
+                      : isLast   ? 0
+                                 : hardware.wider[index - 1].ranks,
+                      link});
   }
   return levels;
 }

@@ -145,9 +145,8 @@ static std::optional<SearchResult> search(const CompileOptions &options, Diagnos
   }
   code = CannotBe;
   const SearchedPlan &leanest = *result->leanest;
-  finding.message =
-      formatv("no plan for {0} fits {1} a rank: {2} {3}", ranks, humanBytes(double(*result->limit)),
-              describeCandidate(leanest.candidate), describeNeed(leanest, *result->limit));
+  finding.message = formatv("no plan for {0} fits {1} a rank: {2} {3}", ranks, humanBytes(double(*result->limit)),
+                            describeCandidate(leanest.candidate), describeNeed(leanest, *result->limit));
   std::string less = leanest.candidate.offloads ? "more ranks, or precision: bf16 take less"
                                                 : "more ranks, precision: bf16, or offload: [states] take less";
   finding.notes.push_back(result->fewest ? formatv("{0} ranks fit: {1}", result->fewest->ranks,
@@ -251,7 +250,7 @@ static bool describe(const SearchResult &result, bool all, Facts &facts, Diagnos
   return true;
 }
 
-/// That a model without a loss is not trained, where nobody said so.
+/// That a model without a loss is not trained, if the call says nothing about it.
 static void noteInference(const CompileOptions &options, const SearchResult &result, raw_ostream &out) {
   if (!result.space.trains && options.plans.empty() && !saysTrain(options))
     out << "note    the model computes no loss, and nothing says train: this is inference; --set "

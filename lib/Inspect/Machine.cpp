@@ -11,11 +11,6 @@ using namespace llvm;
 
 namespace par {
 
-/// Bytes per microsecond of a rank's link to others of one unit of the level.
-static int64_t linkOf(const Hardware &hardware, size_t level) {
-  return level == 0 ? hardware.link : level == 1 ? hardware.hostLink : hardware.wider[level - 2].link;
-}
-
 std::string describeMachine(const Hardware &hardware, int64_t ranks, std::optional<uint64_t> limit) {
   std::vector<MachineLevel> levels = levelsOf(hardware);
   auto holdsAll = [&](const MachineLevel &level) { return level.ranks == 0 || level.ranks >= ranks; };
@@ -30,7 +25,7 @@ std::string describeMachine(const Hardware &hardware, int64_t ranks, std::option
     for (const MachineLevel &level : ArrayRef(levels).drop_back())
       os << ", " << level.ranks << " a " << level.name;
   for (auto [index, level] : enumerate(ranks > 1 ? levels : std::vector<MachineLevel>())) {
-    os << (index ? ", " : ": ") << llvm::format("%.4g GB/s", double(linkOf(hardware, index)) / 1000);
+    os << (index ? ", " : ": ") << llvm::format("%.4g GB/s", double(level.link) / 1000);
     if (index == 0)
       os << " a rank" << (levels.size() > 1 ? " within a " + level.name : "");
     else

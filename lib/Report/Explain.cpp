@@ -106,8 +106,8 @@ void explainPlan(const Facts &facts, raw_ostream &os) {
        << (key.reason.empty() ? "" : " (" + key.reason + ")") << "\n";
   };
   printPlan(*facts.plan, os);
-  os << "keys that were said" << (said.empty() ? ": none" : "") << "; " << facts.keys.size() - said.size() - derived.size()
-     << " more are by default (--print-plan)\n";
+  os << "keys that were said" << (said.empty() ? ": none" : "") << "; "
+     << facts.keys.size() - said.size() - derived.size() << " more are by default (--print-plan)\n";
   printSome(said, os, "--print-plan", print, 16);
   if (!derived.empty())
     os << "keys derived from them and from the model\n";

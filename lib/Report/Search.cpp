@@ -93,18 +93,19 @@ void printSearch(const SearchResult &result, raw_ostream &os) {
   int64_t ns = best.known().stepNs;
   os << "best    " << describeCandidate(best.candidate) << ": " << figures(best);
   if (best.played && !result.layers.empty())
-    os << " (estimated from its layers: " << formatTime(best.estimate.stepNs) << ", " << humanBytes(double(best.estimate.peak))
-       << ")";
+    os << " (estimated from its layers: " << formatTime(best.estimate.stepNs) << ", "
+       << humanBytes(double(best.estimate.peak)) << ")";
   os << "\n";
   if (std::optional<int64_t> cores = sharedCores(result))
     os << "  times of a search are of ranks with cores of their own, whatever this machine has; here "
        << counted(*cores, "core") << (*cores == 1 ? " is" : " are") << " shared, which \"predicted step\" counts\n";
   if (result.boundNs > 0)
     os << "bound   no plan of these takes less than " << formatTime(result.boundNs)
-       << ", by the profiles of their layers (local work, communication of tensor axes, exchange of gradients): gap " << percentAbove(ns, result.boundNs)
-       << " %\n";
+       << ", by the profiles of their layers (local work, communication of tensor axes, exchange of gradients): gap "
+       << percentAbove(ns, result.boundNs) << " %\n";
   if (result.boundNs > 0 && result.left)
-    os << "  " << result.left << " of them were not profiled: their bounds say that they do not fit, or gain too little\n";
+    os << "  " << result.left
+       << " of them were not profiled: their bounds say that they do not fit, or gain too little\n";
   printReasons(describeSearch(result, 0), os);
 }
 
@@ -138,7 +139,8 @@ void printFewest(const SearchResult &result, raw_ostream &os) {
   if (!result.fewest)
     return;
   os << "fewest  " << counted(result.fewest->ranks, "rank") << ": " << describeCandidate(result.fewest->plan.candidate)
-     << ": " << figures(result.fewest->plan) << (result.fewest->plan.played ? "" : " (estimated from its layers)") << "\n";
+     << ": " << figures(result.fewest->plan) << (result.fewest->plan.played ? "" : " (estimated from its layers)")
+     << "\n";
 }
 
 void printLargest(const RoleOverTime &role, raw_ostream &os) {

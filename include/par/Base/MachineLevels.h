@@ -9,6 +9,7 @@ namespace par {
 struct MachineLevel {
   std::string name;
   int64_t ranks = 0; ///< of a unit; 0: all are in one
+  int64_t link = 0;  ///< bytes per microsecond of a rank to others in its unit, but not in one of the level within
 };
 
 /// Innermost first. A file without `levels` has "node", and "all" where it says how nodes are joined.

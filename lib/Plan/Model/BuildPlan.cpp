@@ -307,8 +307,11 @@ static std::string stagesNeeded(const Schedule &schedule, int64_t p, StringRef a
   return formatv("a multiple of {0} stages above {1}", p, (schedule.minChunks - 1) * p);
 }
 
-/// No value is sharded over the axis of the stages, whose ranks compute different parts of the graph.
+/// The axis of the stages shards neither the batch nor a value: its ranks compute different parts of the graph.
 static void checkStageAxis(const Plan &plan, PlanErrors &errors) {
+  if (llvm::is_contained(*plan.batch.over, *plan.pipeline.over))
+    errors.error(plan.batch.over.given() ? plan.batch.over.origin : plan.pipeline.over.origin,
+                 PlanMessage::axisTwoRoles, *plan.pipeline.over, "batch.over", "pipeline.over");
   if (*plan.pipeline.stages < 2 || plan.pipeline.over->empty())
     return;
   auto check = [&](const WithOrigin<PlanAxes> &axes, StringRef key) {
@@ -341,9 +344,6 @@ void PlanBuilder::pipeline(Plan &plan) {
   pipeline.scatterGather = boolean("pipeline.scatter_gather", false);
   if (pipeline.schedule.given() && !plan.train)
     errors.error(pipeline.schedule.origin, PlanMessage::scheduleInInference);
-  if (llvm::is_contained(*plan.batch.over, *pipeline.over))
-    errors.error(plan.batch.over.given() ? plan.batch.over.origin : pipeline.over.origin, PlanMessage::axisTwoRoles,
-                 *pipeline.over, "batch.over", "pipeline.over");
   checkStageAxis(plan, errors);
   const Schedule *schedule = findSchedule(*pipeline.schedule);
   if (!pipeline.meshes->empty() && schedule && !fits(*schedule, width, width))

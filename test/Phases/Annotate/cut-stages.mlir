@@ -35,7 +35,8 @@
 // ZERO: zero.yaml:2:19: error: the cuts leave stage 0 without an op that a parameter flows into
 // BACKWARDS: backwards.yaml:2:19: error: the cuts leave stage 1 without an op that a parameter flows into
 // BACKWARDS: note: cuts must be in the model's order: "h.0.mlp/MatMul" starts stage 2, but "h.1", which would start stage 1, depends on it
-// MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits; try more stages or ranks, more bytes (target.memory), or cuts of your own (pipeline.cuts)
+// MEMORY: memory.yaml:2:19: error: no cut into 2 stages: no cut of 6 nodes into 2 stages that fits the memory limits
+// MEMORY-SAME: ; try more stages or ranks, more bytes (target.memory), or cuts of your own (pipeline.cuts)
 // Ops without a parameter are no last stage of their own, however much they compute.
 // TAIL: par.multiply {{.*}}stage = 0
 // TAIL: par.multiply {{.*}}stage = 1
