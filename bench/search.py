@@ -4,8 +4,8 @@ and transformers; minutes for the largest.
 search.py [--compile PATH] ROW...: the time of `par-compile --fit` or `--auto`, and what it found. A row is
 NAME=FILE=FLAGS, as "gpt2-xl, 64=gpt2-xl.onnx=--fit --gpus=64xh100-sxm --set precision=bf16". Prints a line of a table
 for each: name, user and wall seconds, candidates, profiles, whole compilations, step, gap, plan.
-search.py fits [--compile PATH] [--folder F]: a table of `--fit` of the models of FITS, whose files NAME.onnx are in the
-folder (written where they are not there)."""
+search.py fits [--compile PATH] [--folder F] [--transcripts]: a table of `--fit` of the models of FITS, whose files
+NAME.onnx are in the folder (written where they are not there); or what each prints, with --alternatives."""
 import argparse
 import json
 import pathlib
@@ -78,9 +78,12 @@ def fits(arguments):
     parser = argparse.ArgumentParser(prog="search.py fits")
     parser.add_argument("--compile", default="build/bin/par-compile")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("build/published"))
+    parser.add_argument("--transcripts", action="store_true")
     parser.add_argument("names", nargs="*", help="of models; default: all of FITS")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
+    if options.transcripts:
+        return print_transcripts(options)
     print("| model | devices | samples | B | fits from | plan | step | tokens a second | peak | gap | limited by "
           "| user s |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -95,6 +98,23 @@ def fits(arguments):
                               "precision=bf16", "--json"], capture_output=True, text=True)
         took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
         print(f"| {name} | {gpus} | {batch} | {describe(run)} | {took:.1f} |", flush=True)
+
+
+def print_transcripts(options):
+    """Prints the text of `--fit --alternatives` of each model, with its time."""
+    for name, gpus, batch in FITS:
+        if options.names and name not in options.names:
+            continue
+        file = options.folder / f"{name}.onnx"
+        if not file.exists():
+            export(name, file)
+        flags = f"--fit --gpus {gpus} --set batch={batch} --set precision=bf16 --alternatives"
+        begin, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        run = subprocess.run([options.compile, file, *flags.split()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True)
+        user, wall = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, time.time() - begin
+        print(f"## {name}\n\n```text\n$ par-compile {name}.onnx {flags}\n{run.stdout}"
+              f"(exit {run.returncode}, user {user:.1f} s, wall {wall:.1f} s)\n```\n", flush=True)
 
 
 def describe(run):
