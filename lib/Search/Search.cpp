@@ -82,8 +82,8 @@ void Search::profile() {
     if (!isSmall && best.estimate.stepNs - bound <= bound / near)
       early.start(best.candidate);
   };
-  ProfiledSpace found = profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, tolerance,
-                                     profilesAll, tryEarly);
+  ProfiledSpace found =
+      profileSpace(std::move(candidates), profiler, out.space, machine, out.limit, tolerance, profilesAll, tryEarly);
   all = std::move(found.plans);
   bounds = std::move(found.bounds);
   out.boundNs = found.boundNs;

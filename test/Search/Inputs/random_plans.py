@@ -1,9 +1,8 @@
-"""random_plans.py [--plans 200] [--seed S] [--ranks 4] [--within 2] [--jobs 2] PAR-COMPILE
-MODEL... -- FLAGS...: `--auto` compiles
-a plan whose predicted step is at most so many percent longer than that of the best of N random plans: any mesh of pp,
-dp and tp (tensor axes by `megatron` or `megatron-sp`, where these know the model), samples a microbatch, zero level,
-schedule and mode of recomputation. Plans that do not compile do not count; the others are compiled without machine code,
-as the plans after --what-if are. Prints a line a model, and `all N models: ...`."""
+"""random_plans.py [--plans 200] [--seed S] [--ranks 4] [--within 2] [--jobs 2] PAR-COMPILE MODEL... -- FLAGS...:
+`--auto` compiles a plan whose predicted step is at most so many percent longer than that of the best of N random plans:
+any mesh of pp, dp and tp (tensor axes by `megatron` or `megatron-sp`, where these know the model), samples a
+microbatch, zero level, schedule and mode of recomputation. Plans that do not compile do not count; the others are
+compiled without machine code, as those of --what-if are. Prints a line a model, and `all N models: ...`."""
 import argparse
 import concurrent.futures
 import json
