@@ -65,6 +65,7 @@ std::vector<Played> playAll(const DrawnSpace &space, const SearchResult &searche
 /// Counts of a campaign.
 struct Campaign {
   size_t spaces = 0, estimated = 0, limited = 0, unfit = 0, plans = 0, compiled = 0, slower = 0, aboveBound = 0;
+  size_t missed = 0; ///< where nothing fits that was tried, and a plan does that was not
 };
 
 std::optional<SearchResult> search(const DrawnSpace &space) {
@@ -117,8 +118,10 @@ void compare(const DrawnSpace &space, Campaign &all) {
   std::string line = llvm::formatv("{0}; {1} plans, {2} candidates, {3} compiled", space.text, played.size(),
                                    found->candidates, found->compiled);
   if (!best || !fits) {
-    EXPECT_EQ(fits, best != nullptr) << line << ": " << (best ? best->plan + " fits" : "a plan was found");
-    llvm::outs() << line << ": none fits\n";
+    bool misses = best && space.path == SearchPath::Few;
+    all.missed += misses;
+    EXPECT_TRUE(misses || fits == (best != nullptr)) << line << ": " << (best ? best->plan + " fits" : "a plan was found");
+    llvm::outs() << line << (best ? ": the plan that fits was not tried\n" : ": none fits\n");
     return;
   }
   int64_t ns = first->known().stepNs;
@@ -150,7 +153,9 @@ TEST(Spaces, NoPlanIsFasterThanTheOneThatIsFound) {
     llvm::sys::fs::remove(space.file);
   }
   llvm::outs() << llvm::formatv("all {0} spaces, {1} by estimates, {2} under limits, {3} plans, {4} compiled by "
-                                "searches, {5} where none fits: {6} slower, {7} below their bound\n",
+                                "searches, {5} where none fits: {6} slower, {7} below their bound, {8} "
+                                "not tried\n",
                                 all.spaces, all.estimated, all.limited, all.plans, all.compiled, all.unfit, all.slower,
-                                all.aboveBound);
+                                all.aboveBound, all.missed);
+  EXPECT_LE(all.missed, all.spaces / 100);
 }

@@ -23,9 +23,14 @@ def report_of(command):
 
 
 def step_of(command, plan):
-    """ns, or nothing where the plan is refused."""
+    """ns, or nothing where the plan is refused or does not fit, which --what-if only says."""
     report = report_of([*command, *(f"--what-if={setting}" for setting in plan)])
-    return report["after"]["prediction"]["step_ns"] if report else None
+    if report is None:
+        return None
+    memory = report["after"]["memory"]
+    peak = max(role["peak"] for role in memory["roles"])
+    fits = memory.get("limit") is None or peak <= memory["limit"]
+    return report["after"]["prediction"]["step_ns"] if fits else None
 
 
 def draw(dice, ranks):
