@@ -67,7 +67,7 @@ struct RecomputeToFitPass : impl::RecomputeToFitPassBase<RecomputeToFitPass> {
   /// Saves the chosen values, and finds the cost of a smaller choice.
   void choose(std::vector<StagePair> &stages, int64_t over, StageRecompute &outcome) {
     BudgetChoice choice(stages, costs, moves);
-    BudgetChoice::Outcome chosen = choice.choose(choice.saveAll().bytes - over), least = choice.choose(0);
+    BudgetChoice::Outcome chosen = choice.choose(choice.saveAll().bytes - over), least = choice.findSmallest();
     constexpr int64_t gibibyte = int64_t(1) << 30;
     outcome.isChosen = true;
     outcome.chosenNs = chosen.ns;

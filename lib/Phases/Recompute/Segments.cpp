@@ -89,6 +89,11 @@ void Segments::addUpBytes() {
   size_t count = candidates.size();
   crossing.assign(count, std::vector<int64_t>(count, 0));
   residuals.assign(count, std::vector<int64_t>(count, 0));
+  residualsBefore.assign(count, 0);
+  for (const PlacedValue &value : values)
+    for (size_t candidate = count; value.isResidual && candidate > 0 && candidates[candidate - 1] > value.made;
+         --candidate)
+      residualsBefore[candidate - 1] += value.bytes;
   std::vector<int64_t> leaves(places + 1);
   for (size_t from = 0; from < count; ++from) {
     std::fill(leaves.begin(), leaves.end(), 0);
@@ -114,15 +119,15 @@ void Segments::addUpBytes() {
   }
 }
 
-/// The cuts that save least among those of which no segment, with what is saved before it, has more than `peak`.
-std::optional<Segments::Cutting> Segments::cutBelow(int64_t peak) const {
+/// The cuts that save least among those of which each segment is allowed.
+std::optional<Segments::Cutting> Segments::cutWhere(Allowed allows) const {
   size_t count = candidates.size();
   std::vector<int64_t> saved(count, -1);
   std::vector<size_t> before(count, 0);
   saved[0] = 0;
   for (size_t to = 1; to < count; ++to)
     for (size_t from = 0; from < to; ++from) {
-      if (saved[from] < 0 || saved[from] + residuals[from][to] > peak)
+      if (saved[from] < 0 || !allows(saved[from], from, to))
         continue;
       int64_t here = saved[from] + crossing[from][to];
       if (saved[to] < 0 || here < saved[to]) {
@@ -143,6 +148,11 @@ std::optional<Segments::Cutting> Segments::cutBelow(int64_t peak) const {
   return cutting;
 }
 
+/// No segment, with what is saved before it, has more than `peak`.
+std::optional<Segments::Cutting> Segments::cutBelow(int64_t peak) const {
+  return cutWhere([&](int64_t saved, size_t from, size_t to) { return saved + residuals[from][to] <= peak; });
+}
+
 std::vector<std::vector<unsigned>> Segments::findCuts() const {
   std::vector<std::vector<unsigned>> found;
   int64_t bound = residuals[0].back();
@@ -152,6 +162,19 @@ std::vector<std::vector<unsigned>> Segments::findCuts() const {
     bound = std::min(cutting->peak - 1, bound - bound / 32);
   }
   std::reverse(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::vector<unsigned>> Segments::findEvenCuts() const {
+  std::vector<std::vector<unsigned>> found;
+  for (int64_t most = residualsBefore.back() / 2; most > 0; most /= 2) {
+    std::optional<Cutting> cutting = cutWhere([&](int64_t, size_t from, size_t to) {
+      return to == from + 1 || residualsBefore[to] - residualsBefore[from] <= most;
+    });
+    if (!found.empty() && found.back() == cutting->cuts)
+      break;
+    found.push_back(cutting->cuts);
+  }
   return found;
 }
 

@@ -34,6 +34,9 @@ public:
 
   /// Cuts with the lowest peak, and those with fewer saved bytes at a higher one, the lowest peak first.
   std::vector<std::vector<unsigned>> findCuts() const;
+  /// Cuts into segments of at most a half, a quarter, ... of all bytes of residuals, with the fewest saved bytes: where
+  /// gradients make the peak, its segment should be small, wherever it is.
+  std::vector<std::vector<unsigned>> findEvenCuts() const;
   /// The values that cross one of the cuts.
   ValueSet findCrossing(llvm::ArrayRef<unsigned> cuts) const;
 
@@ -45,6 +48,8 @@ private:
   void findBytesBeside(const FragmentPair &pair, const llvm::DenseMap<mlir::Operation *, unsigned> &place);
   void findCandidates();
   void addUpBytes();
+  using Allowed = llvm::function_ref<bool(int64_t saved, size_t from, size_t to)>;
+  std::optional<Cutting> cutWhere(Allowed allows) const;
   std::optional<Cutting> cutBelow(int64_t peak) const;
 
   unsigned places = 0;
@@ -55,6 +60,7 @@ private:
   /// By two candidates: bytes that a cut at the second adds to one at the first; the most bytes of residuals between
   /// them, and beside, while backward is there.
   std::vector<std::vector<int64_t>> crossing, residuals;
+  std::vector<int64_t> residualsBefore; ///< by candidate: bytes of residuals that are made before it
 };
 
 } // namespace par

@@ -3,19 +3,37 @@
 #include "ChoiceSearch.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
+#include <numeric>
+#include <tuple>
 
 using namespace par;
 
-/// Labels at one place at most and at least, and decisions in all.
-static constexpr size_t maxLabelsAtOnce = 4096, minLabelsAtOnce = 256, maxDecisions = size_t(1) << 23;
+/// Labels at one place: of a problem that is to be solved exactly at most and at least, and decisions in all; of one
+/// for which a choice near the optimum is good enough.
+static constexpr size_t maxLabelsAtOnce = 4096, minLabelsAtOnce = 256, maxDecisions = size_t(1) << 23, fewLabels = 128;
 /// Labels of one state with which another one is compared.
 static constexpr size_t maxCompared = 48;
 
 ChoiceSearch::ChoiceSearch(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks, ChoiceStates &states,
-                           const ChoicePrices &prices, std::optional<RecomputeChoice> best, int64_t bound)
-    : problem(problem), peaks(peaks), states(states), prices(prices), best(std::move(best)), bound(bound),
-      groups(problem.values.size() + 1), decisions(problem.values.size() + 1) {
-  maxLabels = std::clamp(maxDecisions / (problem.values.size() + 1), minLabelsAtOnce, maxLabelsAtOnce);
+                           const ChoicePrices &prices, Known known)
+    : problem(problem), peaks(peaks), states(states), prices(prices), best(std::move(known.best)), bound(known.bound),
+      enough(known.enough), tolerance(known.tolerance), groups(problem.values.size() + 1),
+      decisions(problem.values.size() + 1) {
+  maxLabels = tolerance > 0
+                  ? fewLabels
+                  : std::clamp(maxDecisions / (problem.values.size() + 1), minLabelsAtOnce, maxLabelsAtOnce);
+}
+
+ChoiceSearch::Labels ChoiceSearch::Labels::pick(llvm::ArrayRef<unsigned> numbers) const {
+  Labels picked;
+  picked.groups = groups;
+  picked.all.reserve(numbers.size());
+  picked.left.reserve(numbers.size() * groups);
+  for (unsigned number : numbers) {
+    picked.all.push_back(all[number]);
+    llvm::append_range(picked.left, leftOf(number));
+  }
+  return picked;
 }
 
 /// From the first place, where no value is undecided and all peaks are one, to the last.
@@ -45,27 +63,27 @@ void ChoiceSearch::group() {
 }
 
 /// A lower bound of the costs of all choices that begin with the label.
-int64_t ChoiceSearch::boundOf(const Label &label, unsigned place) const {
+int64_t ChoiceSearch::boundOf(const Label &label, llvm::ArrayRef<int64_t> left, unsigned place) const {
   __int128 weight = states.at(place, label.state).weight + prices.perCopyOut * (label.copyNs - problem.hiddenForward) +
                     prices.perCopyIn * (label.copyNs - problem.hiddenBackward);
-  for (auto [group, left] : llvm::zip(groups[place], label.left))
-    weight -= group.price * left;
+  for (auto [group, bytes] : llvm::zip(groups[place], left))
+    weight -= group.price * bytes;
   int64_t lost = problem.unhidden(label.copyNs);
   if (weight > 0)
     lost = std::max(lost, static_cast<int64_t>((weight + prices.perNs - 1) / prices.perNs));
   return label.cost + lost;
 }
 
-bool ChoiceSearch::isFeasible(const Label &label, unsigned place) const {
-  for (auto [group, left] : llvm::zip(groups[place], label.left))
-    if (states.minBytes(place, label.state, group.peak) > left)
+bool ChoiceSearch::isFeasible(unsigned state, llvm::ArrayRef<int64_t> left, unsigned place) const {
+  for (auto [group, bytes] : llvm::zip(groups[place], left))
+    if (states.minBytes(place, state, group.peak) > bytes)
       return false;
   return true;
 }
 
 /// The label at the place before `place + 1` that decides on value `place`.
-void ChoiceSearch::add(std::vector<Label> &next, unsigned place, const Label &from, unsigned number, unsigned state,
-                       Fate fate) {
+void ChoiceSearch::add(Labels &next, unsigned place, unsigned number, unsigned state, Fate fate) const {
+  const Label &from = labels.all[number];
   bool decides = states.at(place + 1, from.state).decides;
   Label label;
   label.state = state;
@@ -73,64 +91,80 @@ void ChoiceSearch::add(std::vector<Label> &next, unsigned place, const Label &fr
   label.fate = fate;
   label.cost = from.cost + (fate == Fate::Recomputed ? problem.values[place].cost : 0);
   label.copyNs = from.copyNs + (fate == Fate::Moved ? problem.values[place].copyNs : 0);
+  size_t begin = next.left.size();
   for (const PeakGroup &group : groups[place])
-    label.left.push_back(group.most); // bytes beyond what can be used are of no use
-  for (auto [group, left] : llvm::zip(groups[place + 1], from.left)) {
+    next.left.push_back(group.most); // bytes beyond what can be used are of no use
+  llvm::MutableArrayRef<int64_t> left = llvm::MutableArrayRef(next.left).drop_front(begin);
+  for (auto [group, bytesLeft] : llvm::zip(groups[place + 1], labels.leftOf(number))) {
     const BytePeak &peak = peaks[group.peak];
     int64_t bytes = !decides              ? 0
                     : fate == Fate::Saved ? peak.saved[place]
                     : fate == Fate::Moved ? peak.moved[place]
                                           : peak.recomputed[place];
-    label.left[group.earlier] = std::min(label.left[group.earlier], left - bytes);
+    left[group.earlier] = std::min(left[group.earlier], bytesLeft - bytes);
   }
-  if (isFeasible(label, place) && boundOf(label, place) < bestCost())
-    next.push_back(std::move(label));
+  if (isFeasible(label.state, left, place) && boundOf(label, left, place) < bestCost() - tolerance)
+    next.all.push_back(label);
+  else
+    next.left.resize(begin);
+}
+
+/// The labels that are better in something than any other one of their state.
+std::vector<unsigned> ChoiceSearch::findUndominated(const Labels &next) const {
+  std::vector<unsigned> order(next.all.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    const Label &one = next.all[a], &other = next.all[b];
+    if (auto [left, right] = std::pair(std::tie(one.state, one.cost, one.copyNs),
+                                       std::tie(other.state, other.cost, other.copyNs));
+        left != right)
+      return left < right;
+    if (llvm::ArrayRef<int64_t> left = next.leftOf(a), right = next.leftOf(b); left != right)
+      return std::lexicographical_compare(right.begin(), right.end(), left.begin(), left.end());
+    return std::tie(one.before, one.fate) < std::tie(other.before, other.fate);
+  });
+  auto isWorse = [&](unsigned a, unsigned b) {
+    return next.all[a].copyNs >= next.all[b].copyNs &&
+           llvm::all_of(llvm::zip(next.leftOf(a), next.leftOf(b)),
+                        [](auto pair) { return std::get<0>(pair) <= std::get<1>(pair); });
+  };
+  std::vector<unsigned> kept;
+  size_t first = 0;
+  for (unsigned number : order) {
+    if (kept.empty() || next.all[kept.back()].state != next.all[number].state)
+      first = kept.size();
+    size_t from = std::max(first, kept.size() - std::min(kept.size(), maxCompared));
+    if (std::none_of(kept.begin() + from, kept.end(), [&](unsigned other) { return isWorse(number, other); }))
+      kept.push_back(number);
+  }
+  return kept;
 }
 
 /// Labels of one state that are better than another in nothing go; so do those beyond `maxLabels`, the ones with the
 /// highest bound.
-void ChoiceSearch::prune(std::vector<Label> &next, unsigned place) {
-  llvm::sort(next, [](const Label &one, const Label &other) {
-    return std::tie(one.state, one.cost, one.copyNs, other.left, one.before, one.fate) <
-           std::tie(other.state, other.cost, other.copyNs, one.left, other.before, other.fate);
-  });
-  auto isWorse = [](const Label &one, const Label &other) {
-    return one.cost >= other.cost && one.copyNs >= other.copyNs &&
-           llvm::all_of(llvm::zip(one.left, other.left),
-                        [](auto pair) { return std::get<0>(pair) <= std::get<1>(pair); });
-  };
-  size_t kept = 0, first = 0;
-  for (size_t index = 0; index < next.size(); ++index) {
-    if (kept == 0 || next[first].state != next[index].state)
-      first = kept;
-    size_t from = std::max(first, kept - std::min(kept, maxCompared));
-    if (std::any_of(next.begin() + from, next.begin() + kept,
-                    [&](const Label &other) { return isWorse(next[index], other); }))
-      continue;
-    if (kept != index)
-      next[kept] = std::move(next[index]);
-    ++kept;
+void ChoiceSearch::prune(Labels &next, unsigned place) {
+  std::vector<unsigned> kept = findUndominated(next);
+  if (kept.size() > maxLabels) {
+    std::vector<std::pair<int64_t, unsigned>> bounds;
+    for (auto [rank, number] : llvm::enumerate(kept))
+      bounds.push_back({boundOf(next.all[number], next.leftOf(number), place), rank});
+    llvm::sort(bounds);
+    minDropped = std::min(minDropped, bounds[maxLabels].first);
+    std::vector<unsigned> lowest;
+    for (size_t rank = 0; rank < maxLabels; ++rank)
+      lowest.push_back(kept[bounds[rank].second]);
+    kept = std::move(lowest);
   }
-  next.resize(kept);
-  if (kept <= maxLabels)
-    return;
-  std::vector<std::pair<int64_t, unsigned>> bounds;
-  for (unsigned index = 0; index < next.size(); ++index)
-    bounds.push_back({boundOf(next[index], place), index});
-  llvm::sort(bounds);
-  minDropped = std::min(minDropped, bounds[maxLabels].first);
-  std::vector<Label> best;
-  for (size_t rank = 0; rank < maxLabels; ++rank)
-    best.push_back(std::move(next[bounds[rank].second]));
-  next = std::move(best);
+  next = next.pick(kept);
 }
 
 /// Takes the label's decisions with its cheapest completion, if they fit and cost less than the best choice.
-void ChoiceSearch::tryCompletion(const Label &label, unsigned place, unsigned number) {
-  const ChoiceStates::State &state = states.at(place, label.state);
-  if (label.cost + state.recomputeNs + problem.unhidden(label.copyNs + state.copyNs) >= bestCost())
+void ChoiceSearch::tryCompletion(unsigned place, unsigned number) {
+  const Label &label = labels.all[number];
+  auto [recomputeNs, copyNs] = states.times(place, label.state);
+  if (label.cost + recomputeNs + problem.unhidden(label.copyNs + copyNs) >= bestCost())
     return;
-  for (auto [group, left] : llvm::zip(groups[place], label.left))
+  for (auto [group, left] : llvm::zip(groups[place], labels.leftOf(number)))
     if (states.bytes(place, label.state, group.peak) > left)
       return;
   std::vector<bool> saved(problem.values.size()), moved(problem.values.size());
@@ -147,59 +181,48 @@ void ChoiceSearch::tryCompletion(const Label &label, unsigned place, unsigned nu
 /// From the labels at a place to those at the place before.
 void ChoiceSearch::expand(unsigned place) {
   unsigned index = place - 1;
-  std::vector<Label> next;
-  for (unsigned number = 0; number < labels.size(); ++number) {
-    const Label &label = labels[number];
-    const ChoiceStates::State &state = states.at(place, label.state);
-    add(next, index, label, number, state.kept, Fate::Saved);
+  Labels next;
+  next.groups = groups[index].size();
+  for (unsigned number = 0; number < labels.all.size(); ++number) {
+    const ChoiceStates::State &state = states.at(place, labels.all[number].state);
+    add(next, index, number, state.kept, Fate::Saved);
     if (state.decides && problem.values[index].copyNs >= 0)
-      add(next, index, label, number, state.kept, Fate::Moved);
+      add(next, index, number, state.kept, Fate::Moved);
     if (state.recomputed != ChoiceStates::none)
-      add(next, index, label, number, state.recomputed, Fate::Recomputed);
+      add(next, index, number, state.recomputed, Fate::Recomputed);
   }
   prune(next, index);
   labels = std::move(next);
-  for (const Label &label : labels)
+  for (const Label &label : labels.all)
     decisions[index].push_back({label.before, label.fate});
-  for (unsigned number = 0; number < labels.size(); ++number)
-    tryCompletion(labels[number], index, number);
-}
-
-/// A choice of a large model is good enough if it costs so much more than the bound: less than a thousandth of all that
-/// may be recomputed. A search takes a second there.
-static int64_t toleranceOf(const RecomputeProblem &problem) {
-  constexpr size_t large = 2048;
-  constexpr int64_t parts = 1024;
-  if (problem.values.size() < large)
-    return 0;
-  int64_t all = 0;
-  for (const ForwardValue &value : problem.values)
-    all += value.cost;
-  return all / parts;
+  for (unsigned number = 0; number < labels.all.size(); ++number)
+    tryCompletion(index, number);
 }
 
 std::optional<RecomputeChoice> ChoiceSearch::run() {
-  if (best && best->cost <= bound)
-    return best->minCost = best->cost, best;
-  if (best && best->cost - bound <= toleranceOf(problem))
-    return best->minCost = bound, best;
-  states.price(prices);
+  if (best && best->cost - bound <= tolerance)
+    return best->minCost = std::min(bound, best->cost), best;
+  states.price(peaks, prices);
+  states.addUp(peaks);
   group();
-  Label root;
+  labels.groups = groups.back().size();
+  labels.all.push_back({});
   for (const PeakGroup &group : groups.back())
-    root.left.push_back(std::min(group.most, peaks[group.peak].limit));
+    labels.left.push_back(std::min(group.most, peaks[group.peak].limit));
   // Peaks of one group have the same weights everywhere; the tightest limit holds for all.
   for (unsigned peak = 0; peak < peaks.size(); ++peak)
-    for (auto [group, left] : llvm::zip(groups.back(), root.left))
+    for (auto [group, left] : llvm::zip(groups.back(), labels.left))
       if (peaks[peak].saved == peaks[group.peak].saved && peaks[peak].moved == peaks[group.peak].moved &&
           peaks[peak].recomputed == peaks[group.peak].recomputed)
         left = std::min(left, peaks[peak].limit);
-  labels.push_back(std::move(root));
-  for (unsigned place = problem.values.size(); place > 0; --place)
+  for (unsigned place = problem.values.size(); place > 0 && !labels.all.empty(); --place)
     expand(place);
-  if (!best && minDropped < std::numeric_limits<int64_t>::max())
-    return RecomputeChoice::notFound(std::max(bound, minDropped));
-  if (best)
-    best->minCost = std::max(bound, std::min(best->cost, minDropped));
+  int64_t reached = std::max(bound, std::min(bestCost() - tolerance, minDropped));
+  if (best && best->cost <= enough)
+    best->minCost = std::min(best->cost, reached);
+  else if (minDropped < bestCost() - tolerance)
+    return RecomputeChoice::notFound(reached);
+  else
+    return std::nullopt;
   return best;
 }

@@ -37,22 +37,26 @@ public:
     // The cheapest completion at the prices:
     Fate fate = Fate::Saved;
     __int128 weight = 0;
-    int64_t recomputeNs = 0, copyNs = 0;
   };
 
-  ChoiceStates(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks);
+  explicit ChoiceStates(const RecomputeProblem &problem);
 
   /// False if there are too many states; nothing else may be called then.
   bool areListed() const { return listed; }
   /// Finds the cheapest completions.
-  void price(const ChoicePrices &prices);
-  const State &at(unsigned place, unsigned state) const { return states[place][state]; }
+  void price(const std::vector<BytePeak> &peaks, const ChoicePrices &prices);
+  /// Their bytes and times, for the functions below.
+  void addUp(const std::vector<BytePeak> &peaks);
+
+  const State &at(unsigned place, unsigned state) const { return states[first[place] + state]; }
+  /// ns of the cheapest completion: recomputed, and copied each way.
+  std::pair<int64_t, int64_t> times(unsigned place, unsigned state) const { return ns[first[place] + state]; }
   /// Bytes at a peak, of the cheapest completion and of the one that has fewest there.
   int64_t bytes(unsigned place, unsigned state, unsigned peak) const {
-    return used[place][state * peaks.size() + peak];
+    return used[(first[place] + state) * count + peak];
   }
   int64_t minBytes(unsigned place, unsigned state, unsigned peak) const {
-    return least[place][state * peaks.size() + peak];
+    return least[(first[place] + state) * count + peak];
   }
   /// Adds the cheapest completion of a state to a choice of the values from `place` on.
   void complete(unsigned place, unsigned state, std::vector<bool> &saved, std::vector<bool> &moved) const;
@@ -63,14 +67,17 @@ private:
   using Wanted = std::vector<unsigned>; ///< sorted; without those that are needed anyway
   bool list();
   unsigned stateOf(unsigned place, Wanted wanted);
-  void findLeast();
+  void addUp(unsigned place, unsigned state, const std::vector<BytePeak> &peaks);
 
   const RecomputeProblem &problem;
-  const std::vector<BytePeak> &peaks;
   bool listed;
-  std::vector<std::map<Wanted, unsigned>> sets;  ///< by place, while they are listed
-  std::vector<std::vector<State>> states;        ///< by place
-  std::vector<std::vector<int64_t>> used, least; ///< by place, then by state and peak
+  size_t count = 0;                             ///< of peaks
+  std::vector<std::map<Wanted, unsigned>> sets; ///< by place, while they are listed
+  std::vector<std::vector<State>> byPlace;      ///< while they are listed
+  std::vector<size_t> first;                    ///< by place, of its states among all
+  std::vector<State> states;                    ///< from the first place to the last
+  std::vector<std::pair<int64_t, int64_t>> ns;  ///< by state
+  std::vector<int64_t> used, least;             ///< by state, then by peak
 };
 
 } // namespace par

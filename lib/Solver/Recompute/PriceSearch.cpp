@@ -1,6 +1,7 @@
 // Prices of single peaks by LARAC, then of all together by a subgradient ascent; prices are integers, so that the
 // outcome is the same on every machine.
 #include "PriceSearch.h"
+#include "ChoiceDraft.h"
 #include "MinimumCut.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -11,6 +12,7 @@ static constexpr __int128 large = __int128(1) << 51;
 
 /// The unit of ns in prices of the ascent: a price errs by less than 1 ns for all bytes together.
 static constexpr __int128 fine = __int128(1) << 40;
+static constexpr __int128 highest = fine << 12;
 
 RecomputeChoice par::cheapestByCut(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks,
                                    const ChoicePrices &prices) {
@@ -51,16 +53,15 @@ RecomputeChoice par::cheapestByCut(const RecomputeProblem &problem, const std::v
   return problem.evaluate(saved, moved);
 }
 
-PriceSearch::PriceSearch(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks, ChoiceStates &states)
+PriceSearch::PriceSearch(const RecomputeProblem &problem, std::vector<BytePeak> &peaks, ChoiceStates &states)
     : problem(problem), peaks(peaks), states(states) {
   moves = llvm::any_of(problem.values, [](const ForwardValue &value) { return value.copyNs >= 0; });
-  prices.perByte.assign(peaks.size(), 0);
 }
 
 RecomputeChoice PriceSearch::cheapest(const ChoicePrices &at) {
   RecomputeChoice choice;
   if (states.areListed()) {
-    states.price(at);
+    states.price(peaks, at);
     choice = states.cheapest();
   } else {
     choice = cheapestByCut(problem, peaks, at);
@@ -130,78 +131,87 @@ bool PriceSearch::priceOne(unsigned peak, bool chargesCopies) {
 
 static __int128 magnitude(__int128 value) { return value < 0 ? -value : value; }
 
-/// Raises the prices of what a choice has too much of, and lowers the others, by steps that would reach the best known
-/// cost if the bound were linear (Polyak). A round without a better bound halves later steps.
-void PriceSearch::ascend() {
+/// How much a choice has of each price's bytes or ns beyond the limit.
+std::vector<__int128> PriceSearch::slopesOf(const RecomputeChoice &choice) const {
+  std::vector<__int128> slopes;
+  for (const BytePeak &peak : peaks)
+    slopes.push_back(bytesAt(peak, choice) - peak.limit);
+  slopes.push_back(moves ? choice.copyNs - problem.hiddenForward : 0);
+  slopes.push_back(moves ? choice.copyNs - problem.hiddenBackward : 0);
+  return slopes;
+}
+
+/// Raises the prices of what a choice has too much of, and lowers the others, by a step that would reach the best known
+/// cost if the bound were linear (Polyak). False if there is none.
+bool PriceSearch::climb(ChoicePrices &at, const RecomputeChoice &choice, int halvings) const {
+  std::vector<__int128> slopes = slopesOf(choice);
+  __int128 value = valueOf(choice, at), most = 0, squares = 0;
+  for (__int128 slope : slopes)
+    most = std::max(most, magnitude(slope));
+  int shift = 0;
+  while (most >> shift >= __int128(1) << 30)
+    ++shift;
+  for (__int128 slope : slopes)
+    squares += (slope >> shift) * (slope >> shift);
+  __int128 target = fine * (best ? best->cost : 2 * bound + 1);
+  if (squares == 0 || target <= value)
+    return false;
+  auto step = [&](__int128 &price, __int128 slope, __int128 highestPrice) {
+    __int128 change = (((target - value) * (slope >> shift)) / squares) >> (shift + halvings);
+    price = std::clamp<__int128>(price + change, 0, highestPrice);
+  };
+  for (auto [price, slope] : llvm::zip(at.perByte, slopes))
+    step(price, slope, highest);
+  step(at.perCopyOut, slopes[peaks.size()], fine);
+  step(at.perCopyIn, slopes[peaks.size() + 1], fine);
+  return true;
+}
+
+/// The best choice with single values saved more.
+void PriceSearch::fill() {
+  if (!best)
+    return;
+  ChoiceDraft draft(problem, peaks, *best);
+  draft.fill();
+  offer(draft.take());
+}
+
+/// A round without a better bound halves later steps.
+void PriceSearch::improve(int64_t tolerance, int64_t enough) {
+  fill();
+  if (peaks.size() < 2 && !moves)
+    return;
   int rounds = states.areListed() ? 120 : 30, misses = 0;
   constexpr int patience = 6;
-  constexpr __int128 highest = fine << 12;
   auto scaled = [&](__int128 price) { return std::min(price * fine / prices.perNs, highest); };
   ChoicePrices at{fine, {}, scaled(prices.perCopyOut), scaled(prices.perCopyIn)};
   for (__int128 price : prices.perByte)
     at.perByte.push_back(scaled(price));
-  for (int halvings = 0; rounds > 0 && !(best && best->cost <= bound); --rounds) {
+  int64_t filled = best ? best->cost : -1;
+  for (int halvings = 0; rounds > 0 && bound < enough && !(best && best->cost - bound <= tolerance); --rounds) {
     RecomputeChoice choice = cheapest(at);
-    __int128 value = valueOf(choice, at);
     int64_t before = bound;
-    take(at, value);
+    take(at, valueOf(choice, at));
     if (bound > before)
       misses = 0;
     else if (++misses % patience == 0)
       ++halvings;
-    std::vector<__int128> slopes;
-    for (const BytePeak &peak : peaks)
-      slopes.push_back(bytesAt(peak, choice) - peak.limit);
-    slopes.push_back(moves ? choice.copyNs - problem.hiddenForward : 0);
-    slopes.push_back(moves ? choice.copyNs - problem.hiddenBackward : 0);
-    __int128 most = 0, squares = 0;
-    for (__int128 slope : slopes)
-      most = std::max(most, magnitude(slope));
-    int shift = 0;
-    while (most >> shift >= __int128(1) << 30)
-      ++shift;
-    for (__int128 slope : slopes)
-      squares += (slope >> shift) * (slope >> shift);
-    __int128 target = fine * (best ? best->cost : 2 * bound + 1);
-    if (squares == 0 || target <= value)
-      break;
-    auto step = [&](__int128 &price, __int128 slope, __int128 most) {
-      __int128 change = (((target - value) * (slope >> shift)) / squares) >> (shift + halvings);
-      price = std::clamp<__int128>(price + change, 0, most);
-    };
-    for (auto [price, slope] : llvm::zip(at.perByte, slopes))
-      step(price, slope, highest);
-    step(at.perCopyOut, slopes[peaks.size()], fine);
-    step(at.perCopyIn, slopes[peaks.size() + 1], fine);
-  }
-}
-
-/// Saves single values more while limits allow it.
-void PriceSearch::fill() {
-  constexpr int maxPasses = 4;
-  bool gains = true;
-  for (int pass = 0; gains && pass < maxPasses; ++pass) {
-    gains = false;
-    for (unsigned index = 0; index < problem.values.size(); ++index) {
-      if (!best->recomputed[index] && !best->moved[index])
-        continue;
-      std::vector<bool> saved = best->saved, moved = best->moved;
-      saved[index] = true;
-      int64_t before = best->cost;
-      offer(problem.evaluate(saved, moved));
-      gains |= best->cost < before;
+    if (best && best->cost != filled) {
+      fill();
+      filled = best->cost;
     }
+    if (!climb(at, choice, halvings))
+      break;
   }
 }
 
-bool PriceSearch::run() {
-  for (unsigned peak = 0; peak < peaks.size(); ++peak)
-    for (bool charges : {false, true})
-      if ((!charges || moves) && !priceOne(peak, charges))
-        return false;
-  if (best)
-    fill();
-  if (peaks.size() > 1 || moves)
-    ascend();
+bool PriceSearch::addPeak(BytePeak peak) {
+  if (best && bytesAt(peak, *best) > peak.limit)
+    best.reset();
+  peaks.push_back(std::move(peak));
+  prices.perByte.push_back(0);
+  for (bool charges : {false, true})
+    if ((!charges || moves) && !priceOne(peaks.size() - 1, charges))
+      return false;
   return true;
 }

@@ -12,13 +12,17 @@ namespace par {
 ///     recomputed ns + sum of price * (bytes - limit) over peaks + prices of copies * (copied ns - hidden ns)
 ///
 /// of the cheapest choice is no more than the cost of any choice within all limits. LARAC (Jüttner et al. 2001) finds
-/// the best price of each single peak exactly; with several, a subgradient ascent goes on from the best of these.
+/// the best price of each single peak exactly; with several, a subgradient ascent goes on from the best of these. Peaks
+/// are added one after another: what is known of the earlier ones stays a bound.
 class PriceSearch {
 public:
-  PriceSearch(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks, ChoiceStates &states);
+  /// All must outlive it; `peaks` grow by addPeak().
+  PriceSearch(const RecomputeProblem &problem, std::vector<BytePeak> &peaks, ChoiceStates &states);
 
-  /// False if a peak is above its limit in every choice; `describeMinimum` then says which bytes it has.
-  bool run();
+  /// False if the peak is above its limit in every choice; getMinimum() then says which bytes it has.
+  bool addPeak(BytePeak peak);
+  /// Goes on until a choice is known that is at most `tolerance` above the bound, or the bound is not below `enough`.
+  void improve(int64_t tolerance, int64_t enough);
   const ChoicePrices &getPrices() const { return prices; }
   /// No choice within the limits costs less.
   int64_t getBound() const { return bound; }
@@ -33,11 +37,12 @@ private:
   __int128 valueOf(const RecomputeChoice &choice, const ChoicePrices &at) const;
   void take(const ChoicePrices &at, __int128 value);
   bool priceOne(unsigned peak, bool chargesCopies);
-  void ascend();
+  std::vector<__int128> slopesOf(const RecomputeChoice &choice) const;
+  bool climb(ChoicePrices &at, const RecomputeChoice &choice, int halvings) const;
   void fill();
 
   const RecomputeProblem &problem;
-  const std::vector<BytePeak> &peaks;
+  std::vector<BytePeak> &peaks;
   ChoiceStates &states;
   bool moves = false; ///< some value can be moved
   ChoicePrices prices;

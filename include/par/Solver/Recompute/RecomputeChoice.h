@@ -53,7 +53,7 @@ struct RecomputeChoice {
 /// For prices of bytes at each peak, and of copies, the best choice is a minimum cut (a closure problem: computing a
 /// value again implies having its inputs). The prices are raised until limits are met (ChoicePrices.h). From there a
 /// branch and bound, pruned by the Lagrangian bound, finds the optimum; where it ends at its limits, which are counts
-/// and no times, `minCost` is below `cost`: the gap. A choice among 2,048 values and more is optimal to a
+/// and no times, `minCost` is below `cost`: the gap. A choice among 1,024 values and more is optimal to a
 /// thousandth of the time of all of them.
 struct RecomputeProblem {
   int64_t budget = 0;
@@ -69,6 +69,8 @@ struct RecomputeProblem {
   llvm::Expected<RecomputeChoice> solve() const;
   /// The bytes of the budget that no choice is below, by a minimum cut; 0 without a needed value.
   int64_t minBytes() const;
+  /// A choice of so few bytes, the cheapest of these; the peaks are not looked at.
+  RecomputeChoice smallest() const;
   /// The choice that is cheapest if a recomputed ns and a saved byte of the budget cost so much, without limits. The
   /// choices at rising prices of a byte are the front of bytes against ns, as far as it is convex.
   RecomputeChoice cheapestAt(int64_t perNs, int64_t perByte) const;

@@ -4,19 +4,38 @@
 #include "par/Base/TypeSize.h"
 
 #include <cmath>
+#include <deque>
+#include <tuple>
 
 using namespace mlir;
 
 namespace par {
 
-/// Bytes that no problem reaches, and ns that no choice takes.
-static constexpr int64_t maxBytes = int64_t(1) << 48, maxNs = std::numeric_limits<int64_t>::max();
-
 BudgetChoice::BudgetChoice(ArrayRef<StagePair> stages, const CostTable &costs, bool moves)
     : stages(stages), costs(costs), moves(moves) {
-  for (const StagePair &stage : stages) {
+  for (const StagePair &stage : stages)
     segments.emplace_back(stage.pair);
-    cuts.push_back(segments.back().findCuts());
+  addCuttings([](const Segments &forward) { return forward.findEvenCuts(); });
+  addCuttings([](const Segments &forward) { return forward.findCuts(); });
+}
+
+/// The first cuts that were found, the ones after them more and more sparsely, the last ones. A stage with fewer has
+/// its last ones.
+void BudgetChoice::addCuttings(llvm::function_ref<std::vector<std::vector<unsigned>>(const Segments &)> find) {
+  std::vector<std::vector<std::vector<unsigned>>> found;
+  size_t count = 0;
+  for (const Segments &forward : segments) {
+    found.push_back(find(forward));
+    if (found.back().empty())
+      found.back().emplace_back();
+    count = std::max(count, found.back().size());
+  }
+  for (size_t level = 0; level < count; level = std::max(level + 1, std::min(2 * level, count - 1))) {
+    StageCuts cuts;
+    for (const auto &stageCuts : found)
+      cuts.push_back(stageCuts[std::min(level, stageCuts.size() - 1)]);
+    if (!llvm::is_contained(cuttings, cuts))
+      cuttings.push_back(std::move(cuts));
   }
 }
 
@@ -33,23 +52,11 @@ BudgetChoice::Outcome BudgetChoice::saveAll() const {
   return all;
 }
 
-Cutting BudgetChoice::cut(size_t level) const {
+Cutting BudgetChoice::cut(const StageCuts &cuts) const {
   Cutting cutting(stages, segments, costs, moves);
   for (unsigned index = 0; index < stages.size(); ++index)
-    cutting.addStage(index, cuts[index][std::min(level, cuts[index].size() - 1)], stages[index].inFlight,
-                     stages[index].inFlight - 1);
+    cutting.addStage(index, cuts[index], stages[index].inFlight, stages[index].inFlight - 1);
   return cutting;
-}
-
-/// The cuttings to try: the lowest peak, the ones after it more and more sparsely, no cut.
-std::vector<size_t> BudgetChoice::levels() const {
-  size_t count = 0;
-  for (const auto &stageCuts : cuts)
-    count = std::max(count, stageCuts.size());
-  std::vector<size_t> tried;
-  for (size_t level = 0; level < count; level = std::max(level + 1, std::min(2 * level, count - 1)))
-    tried.push_back(level);
-  return tried;
 }
 
 int64_t BudgetChoice::getBoundBytes() const {
@@ -81,79 +88,57 @@ std::vector<RecomputePoint> BudgetChoice::findFront() const {
   return front;
 }
 
-/// The choice for the problem; nothing if it has none. `fits` is false if none was found; then it is only a bound.
-std::optional<BudgetChoice::Outcome> BudgetChoice::solveOnce(Cutting &cutting) const {
-  llvm::Expected<RecomputeChoice> choice = cutting.getProblem().solve();
-  if (!choice) {
-    llvm::consumeError(choice.takeError());
-    return std::nullopt;
-  }
+BudgetChoice::Outcome BudgetChoice::outcomeOf(const Cutting &cutting, const RecomputeChoice &choice) const {
   Outcome outcome;
-  outcome.minNs = choice->minCost;
-  outcome.ns = choice->cost;
-  outcome.unhiddenNs = choice->cost - choice->recomputeNs;
-  outcome.fits = choice->cost >= 0;
-  if (outcome.fits) {
-    outcome.kept = cutting.keptBy(*choice);
-    outcome.bytes = cutting.findPeak(outcome.kept).bytes;
-  }
+  outcome.minNs = choice.minCost;
+  outcome.ns = choice.cost;
+  outcome.unhiddenNs = choice.cost - choice.recomputeNs;
+  outcome.kept = cutting.keptBy(choice);
+  outcome.bytes = cutting.findPeak(outcome.kept).bytes;
   return outcome;
-}
-
-/// The choice of a cutting for so many bytes at the peak; nothing if none was found, or one that is not below `enough`
-/// ns. `minNs` becomes a lower bound of the cutting's choices.
-std::optional<BudgetChoice::Outcome> BudgetChoice::solve(Cutting &cutting, int64_t bytes, int64_t enough,
-                                                         int64_t &minNs) const {
-  constexpr size_t maxPeaks = 16;
-  RecomputeProblem &problem = cutting.getProblem();
-  problem.budget = maxBytes;
-  minNs = 0;
-  Cutting::Place worst = cutting.findPeak(saveAll().kept);
-  while (problem.peaks.size() < maxPeaks) {
-    problem.peaks.push_back(cutting.peakAt(worst, bytes));
-    std::optional<Outcome> outcome = solveOnce(cutting);
-    if (!outcome) {
-      minNs = maxNs;
-      return std::nullopt;
-    }
-    minNs = std::max(minNs, outcome->minNs);
-    if (!outcome->fits || minNs >= enough)
-      return std::nullopt;
-    if (outcome->bytes <= bytes)
-      return outcome;
-    worst = cutting.findPeak(outcome->kept);
-  }
-  return std::nullopt;
 }
 
 BudgetChoice::Outcome BudgetChoice::findSmallest() const {
   Outcome smallest = saveAll();
-  for (size_t level : levels()) {
-    Cutting cutting = cut(level);
-    cutting.getProblem().budget = cutting.getProblem().minBytes();
-    std::optional<Outcome> outcome = solveOnce(cutting);
-    if (outcome && outcome->fits && outcome->bytes < smallest.bytes)
-      smallest = std::move(*outcome);
+  for (const StageCuts &cuts : cuttings) {
+    Cutting cutting = cut(cuts);
+    Outcome outcome = outcomeOf(cutting, cutting.getProblem().smallest());
+    if (std::tie(outcome.bytes, outcome.ns) < std::tie(smallest.bytes, smallest.ns))
+      smallest = std::move(outcome);
   }
+  smallest.minNs = smallest.ns;
   smallest.fits = false;
   return smallest;
 }
 
 BudgetChoice::Outcome BudgetChoice::choose(int64_t bytes) const {
-  std::optional<Outcome> best;
-  int64_t minNs = maxNs;
-  for (size_t level : levels()) {
-    Cutting cutting = cut(level);
-    int64_t bound = 0;
-    std::optional<Outcome> outcome = solve(cutting, bytes, best ? best->ns : maxNs, bound);
-    minNs = std::min(minNs, bound);
-    if (outcome && (!best || outcome->ns < best->ns))
-      best = std::move(outcome);
+  constexpr int64_t maxNs = std::numeric_limits<int64_t>::max();
+  KeptValues first = saveAll().kept;
+  std::deque<CuttingSearch> searches; // they do not move
+  for (const StageCuts &cuts : cuttings)
+    searches.emplace_back(cut(cuts), bytes, first);
+  const CuttingSearch *best = nullptr;
+  int64_t bestNs = maxNs;
+  while (true) {
+    CuttingSearch *next = nullptr;
+    for (CuttingSearch &search : searches)
+      if (!search.hasEnded() && (!next || search.getBound() < next->getBound()))
+        next = &search;
+    if (!next || (best && next->getBound() >= bestNs - next->getTolerance()))
+      break;
+    next->step(bestNs);
+    if (const auto &found = next->getBest(); found && found->cost < bestNs) {
+      best = next;
+      bestNs = found->cost;
+    }
   }
   if (!best)
     return findSmallest();
-  best->minNs = std::min(minNs, best->ns);
-  return *best;
+  Outcome outcome = outcomeOf(best->getCutting(), *best->getBest());
+  outcome.minNs = bestNs;
+  for (const CuttingSearch &search : searches)
+    outcome.minNs = std::min(outcome.minNs, search.getBound());
+  return outcome;
 }
 
 } // namespace par

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "Cutting.h"
+#include "CuttingSearch.h"
 
 #include "par/Phases/Recompute/Recompute.h"
 
@@ -9,11 +9,8 @@ namespace par {
 /// The cheapest choice of what the stages on the same ranks recompute, or move to the host's memory, for a number of
 /// bytes at their peak.
 ///
-/// Each place of a backward is a peak of the solver's problem (Cutting.h). It knows only the highest ones: as long as
-/// a choice is above the bytes at another place, that one is added, and the choice made again. A choice that is within
-/// the bytes at all places is then as good as one for which all had been known.
-///
-/// Several cuttings are tried, and the cheapest that fits is taken.
+/// Several cuttings into segments are tried, and the cheapest choice that fits is taken. The cutting whose bound is
+/// lowest is gone on with (CuttingSearch.h), until no bound is below the best choice.
 class BudgetChoice {
 public:
   struct Outcome {
@@ -36,21 +33,22 @@ public:
   /// The cheapest choice of one microbatch for each price of a byte. The stages are not cut into segments, so that
   /// figures of equal layers add up; which of these backward has at once is left out.
   std::vector<RecomputePoint> findFront() const;
-  /// The cheapest choice of at most so many bytes at the peak.
+  /// The cheapest choice of at most so many bytes at the peak; if there is none, the smallest.
   Outcome choose(int64_t bytes) const;
+  /// The choice with the lowest peak.
+  Outcome findSmallest() const;
 
 private:
-  std::vector<size_t> levels() const;
-  Cutting cut(size_t level) const;
-  std::optional<Outcome> solveOnce(Cutting &cutting) const;
-  std::optional<Outcome> solve(Cutting &cutting, int64_t bytes, int64_t enough, int64_t &minNs) const;
-  Outcome findSmallest() const;
+  using StageCuts = std::vector<std::vector<unsigned>>; ///< by stage
+  void addCuttings(llvm::function_ref<std::vector<std::vector<unsigned>>(const Segments &)> find);
+  Cutting cut(const StageCuts &cuts) const;
+  Outcome outcomeOf(const Cutting &cutting, const RecomputeChoice &choice) const;
 
   llvm::ArrayRef<StagePair> stages;
   const CostTable &costs;
   bool moves;
-  std::vector<Segments> segments;                       ///< by stage
-  std::vector<std::vector<std::vector<unsigned>>> cuts; ///< by stage, the lowest peak first
+  std::vector<Segments> segments; ///< by stage
+  std::vector<StageCuts> cuttings;
 };
 
 } // namespace par

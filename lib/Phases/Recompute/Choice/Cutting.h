@@ -32,7 +32,7 @@ public:
   /// Cuts a stage, and adds its values to the problem, with `weight` times their bytes of the budget, `lastWeight`
   /// times in the last segment.
   void addStage(unsigned index, std::vector<unsigned> stageCuts, int64_t weight, int64_t lastWeight);
-  RecomputeProblem &getProblem() { return problem; }
+  const RecomputeProblem &getProblem() const { return problem; }
 
   /// The place of the forward that the backward of a stage is at.
   struct Place {
