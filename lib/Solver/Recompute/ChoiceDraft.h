@@ -5,8 +5,8 @@
 
 namespace par {
 
-/// A choice with its bytes at each peak. Saving a value takes the time of what it alone was computed from off the
-/// choice; that takes as long as the values that change.
+/// A choice with its bytes at each peak. A value that is saved need not be recomputed, nor what only it was computed
+/// from; a change takes as long as the values that change.
 class ChoiceDraft {
 public:
   ChoiceDraft(const RecomputeProblem &problem, const std::vector<BytePeak> &peaks, const RecomputeChoice &choice);

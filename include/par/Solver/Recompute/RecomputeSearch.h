@@ -8,8 +8,8 @@
 
 namespace par {
 
-/// The search for the cheapest choice within the peaks that were added. What is known of earlier peaks is kept: prices
-/// begin where they were, and the bound never falls.
+/// The search for the cheapest choice within the peaks that were added. With another peak prices begin where they were,
+/// and the bound never falls.
 ///
 ///     RecomputeSearch search(problem);
 ///     search.addPeak(first) && search.addPeak(second);

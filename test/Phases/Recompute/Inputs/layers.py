@@ -28,7 +28,8 @@ print("par.stage @s0 <\"dp\"=1> ranks [0]")
 for i in range(layers):
     print(f"par.variable @k{i} parameter : {K}\npar.variable @v{i} parameter : {V}")
 weights = names(f"%k{{0}}: {K}, %v{{0}}: {V}")
-print(f"par.fragment @train.s0.forward(%x0: {X}, {weights}) -> ({names(H)}, {names(X)})\n    {kinds.format('forward')}")
+print(f"par.fragment @train.s0.forward(%x0: {X}, {weights}) -> ({names(H)}, {names(X)})")
+print(f"    {kinds.format('forward')}")
 for i in range(layers):
     dot(f"h{i}", f"x{i}", f"k{i}", (1, 0), (X, K, H))
     dot(f"x{i + 1}", f"h{i}", f"v{i}", (1, 0), (H, V, X))
@@ -58,9 +59,10 @@ print(f"  ^bb0(%i: tensor<i64>, %x0: {x}):")
 given, types = names("%k{0}, %v{0}"), names(f"{k}, {v}")
 print(f"    {names('%h{0}')}, {outputs} = par.run @train.s0.forward(%x0, {given}) : ({x}, {types}) -> "
       f"({names(h)}, {names(x)})")
-print(f"    {names('%dk{0}')}, {names('%dv{0}')} = par.run @train.s0.backward({names('%h{0}')}, %x0, {outputs}, {given}) "
-      f": ({names(h)}, {x}, {names(x)}, {types}) -> ({names(k)}, {names(v)})")
-print(f"    par.yield [{', '.join(['sum'] * 2 * layers)}] {names('%dk{0}')}, {names('%dv{0}')} : {names(k)}, {names(v)}\n  }}")
+made = names("%dk{0}") + ", " + names("%dv{0}")
+print(f"    {made} = par.run @train.s0.backward({names('%h{0}')}, %x0, {outputs}, {given}) : "
+      f"({names(h)}, {x}, {names(x)}, {types}) -> ({names(k)}, {names(v)})")
+print(f"    par.yield [{', '.join(['sum'] * 2 * layers)}] {made} : {names(k)}, {names(v)}\n  }}")
 for i in range(layers):
     print(f"  par.write %gk{i} to @k{i} : {k}\n  par.write %gv{i} to @v{i} : {v}")
 print("  par.return\n}")
