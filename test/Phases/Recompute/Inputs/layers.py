@@ -1,6 +1,6 @@
 """Writes a step of equal layers on one rank, one microbatch: layers.py LAYERS TOKENS.
 
-Each layer of x (TOKENS x 16) is x' = (x k) v with k 16 x 512 and v 512 x 16, whose gradients are 64 KiB together; h = x k
+Each layer of x (TOKENS x 16) is (x k) v with k 16 x 512 and v 512 x 16, whose gradients are 64 KiB together; h = x k
 is the residual that is large and soon computed again.
 """
 import sys
