@@ -2,6 +2,7 @@
 // plays the best ones. Small spaces, of models without equal layers too, are compiled one by one.
 #include "par/Search/Search.h"
 
+#include "Fewest.h"
 #include "Finalists.h"
 #include "OpenSpace.h"
 #include "ProfileSpace.h"
@@ -30,7 +31,7 @@ class Search {
 public:
   Search(const std::shared_ptr<const Model> &model, const PlanText &text, const SearchOptions &options,
          OpenSpace &&found)
-      : model(model), text(text), options(options), machine(found.hardware),
+      : model(model), options(options), machine(found.hardware),
         out{.space = std::move(found.space), .limit = found.limit}, profiler(model, text, out.space),
         trials(model, text, machine.hardware(), out.limit), early(trials, out.space) {}
 
@@ -50,10 +51,8 @@ private:
   /// Lays the best plan's replicas farther apart than its stages, if that is faster.
   void placeAxes();
   void findFewest();
-  std::optional<SearchedPlan> fitOn(int64_t ranks);
 
   const std::shared_ptr<const Model> &model;
-  const PlanText &text;
   const SearchOptions &options;
   const Machine machine;
   SearchResult out;
@@ -235,56 +234,13 @@ void Search::placeAxes() {
   out.plans.insert(out.plans.begin(), other);
 }
 
-/// A candidate for so many ranks that fits. If some fit by their layers with a fifth to spare and nothing recomputed,
-/// the one of them with the shortest step: estimates of memory are not off by so much. Else, of a small model, the one
-/// that needs fewest bytes, if it fits when it is compiled: to recompute in a large one takes long.
-std::optional<SearchedPlan> Search::fitOn(int64_t ranks) {
-  auto isRoomy = [&](const Estimate &found) {
-    return !out.limit || (!found.recomputes && found.peak / 4 <= static_cast<int64_t>(*out.limit) / 5);
-  };
-  Space space = out.space;
-  space.ranks = ranks;
-  std::vector<SearchedPlan> fitting;
-  for (const Candidate &candidate : space.candidates()) {
-    if (!profiler.isKnown(candidate))
-      continue;
-    if (const std::optional<ModelCost> &cost = profiler.costOf(candidate))
-      if (Estimate found = estimate(candidate, *cost, space, machine, out.limit); found.fits)
-        fitting.push_back({candidate, found, std::nullopt});
-  }
-  if (fitting.empty())
-    return std::nullopt;
-  SearchedPlan chosen = *llvm::min_element(fitting, [&](const SearchedPlan &a, const SearchedPlan &b) {
-    auto orderOf = [&](const Estimate &found) {
-      return std::pair(!isRoomy(found), isRoomy(found) ? found.stepNs : found.least);
-    };
-    return orderOf(a.estimate) < orderOf(b.estimate);
-  });
-  if (isRoomy(chosen.estimate))
-    return chosen;
-  if (model->graph.nodes.size() > options.nodes / 10)
-    return std::nullopt;
-  ++out.compiled;
-  if (std::optional<PlayedTrial> trial = trials.play(space, chosen.candidate))
-    chosen.played = trial->figures;
-  return chosen.played && chosen.played->fits ? std::optional(chosen) : std::nullopt;
-}
-
 void Search::findFewest() {
-  int64_t ranks = out.space.ranks;
-  constexpr int64_t maxTimes = 64;
-  int64_t begin = ranks, end = out.plans.empty() ? ranks * maxTimes : ranks / 2;
-  while (!out.plans.empty() && begin % 2 == 0)
-    begin /= 2;
-  if (out.plans.empty())
-    begin *= 2;
-  for (int64_t fewer = begin; fewer <= end; fewer *= 2)
-    if (std::optional<SearchedPlan> plan = fitOn(fewer)) {
-      out.fewest = {fewer, *plan};
-      return;
-    }
-  if (!out.plans.empty())
-    out.fewest = {ranks, out.plans.front()};
+  FewestFinder finder(out.space, profiler, machine, trials, out.limit, model->graph.nodes.size());
+  out.fewest = finder.find(/*below=*/!out.plans.empty());
+  out.compiled += finder.compiled();
+  out.profiles = profiler.compilations();
+  if (!out.fewest && !out.plans.empty())
+    out.fewest = {out.space.ranks, out.plans.front()};
 }
 
 SearchResult Search::run() {

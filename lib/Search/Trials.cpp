@@ -3,6 +3,8 @@
 #include "par/Compiler/Trial.h"
 #include "par/Inspect/Memory.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <thread>
 
 using namespace llvm;
@@ -24,10 +26,11 @@ private:
 } // namespace
 
 std::optional<PlayedTrial> Trials::play(const Space &space, const Candidate &candidate,
-                                        const std::atomic<bool> *stops) const {
+                                        const std::atomic<bool> *stops, ArrayRef<std::string> more) const {
   PlanText trial = text;
   for (const std::string &setting : space.settingsOf(candidate))
     trial.settings.push_back(setting);
+  append_range(trial.settings, more);
   std::vector<CompileDiagnostic> findings;
   std::optional<PlannedModel> planned =
       planModel(model, trial, {}, [&](const CompileDiagnostic &finding) { findings.push_back(finding); });

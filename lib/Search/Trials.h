@@ -3,6 +3,8 @@
 
 #include "par/Search/Search.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
 #include <atomic>
 #include <future>
 
@@ -24,9 +26,10 @@ public:
          std::optional<uint64_t> limit)
       : model(model), text(text), hardware(hardware), limit(limit) {}
 
-  /// Nothing: it does not compile, or `stops` has become true.
+  /// Nothing: it does not compile, or `stops` has become true. `more`: further settings of the plan.
   std::optional<PlayedTrial> play(const Space &space, const Candidate &candidate,
-                                  const std::atomic<bool> *stops = nullptr) const;
+                                  const std::atomic<bool> *stops = nullptr,
+                                  llvm::ArrayRef<std::string> more = {}) const;
 
 private:
   const std::shared_ptr<const Model> &model;
