@@ -2,6 +2,8 @@
 // come to a stage and the last one leave it, and replicas exchange their gradients after the last backward at most.
 #include "par/Search/Bound.h"
 
+#include "MemoryBound.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,9 +17,13 @@ namespace {
 /// One bound. Times are those of all stages together, in ns.
 class Bound {
 public:
-  Bound(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine)
+  Bound(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine,
+        std::optional<uint64_t> limit)
       : candidate(candidate), cost(cost), space(space), machine(machine), all(cost.all()),
-        grads(all.grads ? all.grads : all.params) {}
+        grads(all.grads ? all.grads : all.params) {
+    if (limit)
+      memory.emplace(candidate, cost, space, static_cast<int64_t>(*limit));
+  }
 
   int64_t ns() const;
 
@@ -49,6 +55,7 @@ private:
   const Machine &machine;
   const RankCost all;
   const int64_t grads; ///< bytes of all gradients
+  std::optional<MemoryBound> memory;
 };
 
 } // namespace
@@ -203,19 +210,22 @@ double Bound::waitingNs() const {
   // The last backward of the first stage comes after those of the others, unless weight gradients come later.
   bool drains = candidate.chunks == 1 && (candidate.schedule.empty() || candidate.schedule == "1f1b");
   double own = microbatches * (each + minPerWork(cost, [&](const RankCost &part) { return inTheWayNs(part); }));
-  return chainNs(head + (drains ? tail : 0), each * waitingShare(), own + (drains ? 0 : tail), candidate.stages);
+  double wait = each * waitingShare();
+  double least = chainNs(head + (drains ? tail : 0), wait, own + (drains ? 0 : tail), candidate.stages);
+  return memory ? memory->chainNs(wait, own, least) : least;
 }
 
 /// The microbatches' forwards and backwards, on all stages together: each begins its own gathers and ends after them.
 double Bound::blocksNs() const {
-  double forward = static_cast<double>(all.forward), backward = static_cast<double>(all.backward) - addedNs();
-  double longest = microbatchNs();
+  double again = memory ? memory->wholeNs() : 0;
+  double forward = static_cast<double>(all.forward), backward = static_cast<double>(all.backward) - addedNs() + again;
+  double longest = microbatchNs() + again;
   if (gathersEachUse()) {
-    double gather = gatherNs(all.params, Part::Whole), again = gatherAgainNs();
+    double gather = gatherNs(all.params, Part::Whole), second = gatherAgainNs();
     if (overlaps())
-      longest = std::max(longest, std::max(forward - hiddenNs(), gather) + std::max(backward - hiddenNs(), again));
+      longest = std::max(longest, std::max(forward - hiddenNs(), gather) + std::max(backward - hiddenNs(), second));
     else
-      longest += gather + again;
+      longest += gather + second;
   }
   if (!overlaps() && candidate.zero >= 2)
     longest += reductionNs(shardedOf(grads, candidate, space), Part::Whole);
@@ -229,9 +239,10 @@ double Bound::serialNs() const {
   double gather = gathersEachUse() ? 0 : gatherNs(all.params, Part::Whole), head = 0;
   if (space.gathersFirst(candidate))
     head = gather / static_cast<double>(candidate.chunks);
-  if (overlaps())
-    tail = std::max(tail, // a backward that waits for its gathers hides more
-                    exposedNs(all, reduction - std::max(0.0, gatherAgainNs() - static_cast<double>(all.backward))));
+  double again = memory ? memory->wholeNs() : 0;
+  if (overlaps()) // a backward that waits for its gathers, or recomputes, hides more
+    tail = std::max(tail,
+                    exposedNs(all, reduction - std::max(again, gatherAgainNs() - static_cast<double>(all.backward))));
   else
     tail += (candidate.zero < 2 ? reduction : 0) + (space.gathersFirst(candidate) ? 0 : gather);
   return (head + blocksNs() + tail) / static_cast<double>(candidate.stages);
@@ -257,9 +268,10 @@ int64_t Bound::ns() const { return static_cast<int64_t>(std::max({waitingNs(), s
 static bool isTooLarge(const Candidate &candidate, const RankCost &all, const Space &space, uint64_t limit) {
   int64_t share = candidate.data;
   bool shardsParams = candidate.zero == 3 || (space.rounds && candidate.zero > 0);
-  int64_t bytes = (shardsParams ? all.params / share : all.params) +
-                  (candidate.zero >= 2 ? all.grads / share : all.grads) +
-                  (candidate.zero >= 1 ? all.states / share : all.states);
+  int64_t bytes =
+      (shardsParams ? all.params / share : all.params) + (candidate.zero >= 2 ? all.grads / share : all.grads);
+  if (!candidate.offloads)
+    bytes += candidate.zero >= 1 ? all.states / share : all.states;
   return bytes / candidate.stages > static_cast<int64_t>(limit);
 }
 
@@ -267,7 +279,7 @@ std::optional<int64_t> boundNs(const Candidate &candidate, const ModelCost &cost
                                const Machine &machine, std::optional<uint64_t> limit) {
   if (limit && isTooLarge(candidate, cost.all(), space, *limit))
     return std::nullopt;
-  return Bound(candidate, cost, space, machine).ns();
+  return Bound(candidate, cost, space, machine, limit).ns();
 }
 
 } // namespace par

@@ -44,10 +44,11 @@ ModelCost withAllLayers(ModelCost cost, int64_t all) {
 /// One estimate.
 class Estimator {
 public:
-  Estimator(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine)
-      : candidate(candidate), cost(withAllLayers(cost, space.layers)), space(space), machine(machine) {}
+  Estimator(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine,
+            std::optional<uint64_t> limit)
+      : candidate(candidate), cost(withAllLayers(cost, space.layers)), space(space), machine(machine), limit(limit) {}
 
-  Estimate make(std::optional<uint64_t> limit) const;
+  Estimate make() const;
 
 private:
   RankCost slowestStage() const;
@@ -57,6 +58,7 @@ private:
   bool weightsApart() const;
   int64_t kept(const RankCost &stage) const;
   std::vector<FrontPoint> frontOf(const RankCost &part) const;
+  bool roundsEachTime() const;
   /// Bytes that no recomputation saves.
   int64_t stays(const RankCost &stage) const;
 
@@ -64,6 +66,7 @@ private:
   const ModelCost cost;
   const Space &space;
   const Machine &machine;
+  const std::optional<uint64_t> limit; ///< bytes of a rank
 };
 
 } // namespace
@@ -160,6 +163,13 @@ int64_t Estimator::reductionNs(const RankCost &stage) const {
          (candidate.zero == 3 ? gathers * exposed(gather, stage.backward) : 0);
 }
 
+/// Whether each microbatch rounds whole masters again: if once, a stage would keep more than Split lets it.
+bool Estimator::roundsEachTime() const {
+  constexpr int64_t keptPart = 16; // of the memory
+  int64_t rounded = 2 * (sum_of(space.weights, int64_t(0)) + space.smallElements) / candidate.stages;
+  return space.rounds && limit && candidate.zero == 0 && rounded > static_cast<int64_t>(*limit) / keptPart;
+}
+
 int64_t Estimator::stays(const RankCost &stage) const {
   int64_t share = candidate.data;
   bool sharded = candidate.zero == 3 || (space.rounds && candidate.zero > 0);
@@ -167,7 +177,9 @@ int64_t Estimator::stays(const RankCost &stage) const {
   int64_t grads = candidate.zero >= 2 ? stage.grads / share : stage.grads;
   int64_t states = candidate.zero >= 1 ? stage.states / share : stage.states;
   int64_t gathered = candidate.zero < 3 ? 0 : space.gathersOnce ? stage.params : 2 * cost.layer.params;
-  int64_t buffers = stage.buffers - (space.rounds && candidate.zero == 3 ? stage.params / 2 : 0); // the rounded ones
+  int64_t buffers = stage.buffers; // with the rounded parameters
+  if ((space.rounds && candidate.zero == 3) || roundsEachTime())
+    buffers -= stage.params / 2;
   return params + grads + states + gathered + std::max<int64_t>(0, buffers);
 }
 
@@ -208,7 +220,7 @@ static FrontPoint at(llvm::ArrayRef<FrontPoint> front, double place) {
           front[before].ns + part * (front[after].ns - front[before].ns)};
 }
 
-Estimate Estimator::make(std::optional<uint64_t> limit) const {
+Estimate Estimator::make() const {
   RankCost slowest = slowestStage();
   // The first stage keeps most microbatches; it is charged the tables of the rest too.
   bool isDealt = candidate.stages > 1 && cost.layers > 0;
@@ -233,13 +245,15 @@ Estimate Estimator::make(std::optional<uint64_t> limit) const {
   out.fits = out.least <= room;
   slowest.backward += std::llround(at(frontOf(slowest), place).ns);
   int64_t update = slowest.update / (candidate.zero >= 1 ? candidate.data : 1);
+  if (roundsEachTime()) // the profile has it in the update
+    update += (candidate.microbatches - 1) * machine.costs.kernel(slowest.params + slowest.params / 2).ns;
   out.stepNs = pipelineNs(slowest) + reductionNs(slowest) + update;
   return out;
 }
 
 Estimate estimate(const Candidate &candidate, const ModelCost &cost, const Space &space, const Machine &machine,
                   std::optional<uint64_t> limit) {
-  return Estimator(candidate, cost, space, machine).make(limit);
+  return Estimator(candidate, cost, space, machine, limit).make();
 }
 
 } // namespace par

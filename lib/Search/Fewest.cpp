@@ -1,5 +1,5 @@
-// Tries numbers of ranks, the fewest first. Bytes that no plan can do without rule out most; of the first one that is
-// left the leanest degree is profiled, and its leanest plans are compiled unless their estimates are far below the limit.
+// Tries numbers of ranks, the fewest first. Bytes that no plan can do without rule out most; for the first one that is
+// left the leanest degree is profiled, and its leanest plans are compiled unless estimates are far below the limit.
 #include "Fewest.h"
 
 #include "par/Search/Bound.h"
@@ -39,7 +39,7 @@ std::vector<Candidate> FewestFinder::mayFit(const Space &its) const {
   return out;
 }
 
-/// Of a tensor axis with most ranks that shards most, and fewest samples, that replicas share the masters of, if any.
+/// More: a larger tensor axis, which shards more, fewer samples, replicas that share the masters.
 static auto leanness(const Candidate &candidate) {
   return std::tuple(candidate.tensor, candidate.sequence, candidate.lean, -candidate.samples, candidate.zero > 0);
 }
@@ -58,7 +58,7 @@ bool FewestFinder::isSure(const SearchedPlan &plan) const {
   return !limit || (!plan.estimate.recomputes && plan.estimate.peak / 4 <= static_cast<int64_t>(*limit) / 5);
 }
 
-/// Compiles a plan with so few microbatches that it takes the bytes of all: those in flight, and one to add up gradients.
+/// Compiles a plan with as many microbatches as take the bytes of all: those in flight, and one to add up gradients.
 std::optional<PlayedTrial> FewestFinder::compile(const Space &its, const SearchedPlan &plan) {
   ++compiledCount;
   Candidate few = plan.candidate;
@@ -78,8 +78,8 @@ std::optional<PlayedTrial> FewestFinder::compile(const Space &its, const Searche
 std::optional<SearchedPlan> FewestFinder::compileLeanest(const Space &its, std::vector<SearchedPlan> plans) {
   constexpr size_t few = 2, many = 8, nodes = 8000; // of all that are compiled
   size_t most = std::clamp(nodes / (modelNodes + 1), few, many);
-  llvm::stable_sort(
-      plans, [](const SearchedPlan &a, const SearchedPlan &b) { return a.estimate.least < b.estimate.least; });
+  llvm::stable_sort(plans,
+                    [](const SearchedPlan &a, const SearchedPlan &b) { return a.estimate.least < b.estimate.least; });
   plans.resize(std::min(plans.size(), most));
   for (SearchedPlan &plan : plans) {
     std::optional<PlayedTrial> trial = compile(its, plan);

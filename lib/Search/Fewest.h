@@ -24,7 +24,7 @@ public:
 private:
   std::vector<int64_t> counts(bool below) const;
   std::optional<SearchedPlan> fitOn(int64_t ranks);
-  /// Those whose parameters, gradients and states may fit.
+  /// Candidates whose parameters, gradients and states may fit.
   std::vector<Candidate> mayFit(const Space &its) const;
   void profileLeanest(const std::vector<Candidate> &candidates);
   std::optional<PlayedTrial> compile(const Space &its, const SearchedPlan &plan);

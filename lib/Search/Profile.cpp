@@ -25,6 +25,8 @@ RankCost RankCost::operator+(const RankCost &other) const {
   RankCost sum = *this;
   for (auto member : members)
     sum.*member += other.*member;
+  if (prices.empty())
+    sum.prices = other.prices;
   for (auto front : fronts) {
     (sum.*front).resize(std::max((sum.*front).size(), (other.*front).size()));
     for (auto [point, more] : zip(sum.*front, other.*front)) // one without a front adds nothing
@@ -113,9 +115,11 @@ static RankCost costOf(const Compiled &compiled, const Simulation &simulation, d
       continue;
     cost.kept.push_back(stage.allBytes);
     cost.again.push_back(0);
+    cost.prices.push_back(0);
     for (const RecomputePoint &point : stage.front) {
       cost.kept.push_back(point.savedBytes);
       cost.again.push_back(point.ns);
+      cost.prices.push_back(point.nsPerByte);
     }
     break; // a profile has one stage
   }
@@ -192,6 +196,10 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
   std::optional<PlannedModel> planned = planModel(thin.model, text, {}, keepFirst);
   if (!planned)
     return std::nullopt;
+  // Split keeps weights that are rounded once a step up to a share of memory, which few layers are below and all are
+  // not: without a limit both models round alike.
+  planned->plan.plan.target.memory.value = std::nullopt;
+  planned->hardware.capacity = 0;
   if (space.open.recompute)
     planned->plan.plan.recompute.excess["s0"] = 0; // nothing is recomputed; its front is found
   CompileObserver silent;

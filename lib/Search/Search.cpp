@@ -47,6 +47,7 @@ private:
   void playBest();
   std::optional<PlayedTrial> play(const Candidate &candidate);
   std::optional<Estimate> take(std::optional<PlayedTrial> trial, size_t place);
+  void boundAgain(SearchedPlan &plan);
   void offloadStates();
   /// Lays the best plan's replicas farther apart than its stages, if that is faster.
   void placeAxes();
@@ -183,6 +184,17 @@ void Search::playBest() {
   out.plans = std::move(played);
 }
 
+/// Bounds a plan whose candidate was changed, which is a further one of the space.
+void Search::boundAgain(SearchedPlan &plan) {
+  const std::optional<ModelCost> &cost = profiler.costOf(plan.candidate);
+  std::optional<int64_t> bound;
+  if (cost)
+    bound = boundNs(plan.candidate, *cost, out.space, machine, out.limit);
+  plan.boundNs = bound.value_or(0);
+  if (bound)
+    out.boundNs = std::min(out.boundNs, *bound);
+}
+
 /// If no plan fits, the states of the leanest candidates leave the device: each use is a copy over the host's link.
 void Search::offloadStates() {
   std::vector<SearchedPlan> leanest = all;
@@ -192,6 +204,7 @@ void Search::offloadStates() {
   std::optional<SearchedPlan> least;                   // by its bytes when compiled, which an estimate may be below
   for (SearchedPlan &plan : leanest) {
     plan.candidate.offloads = true;
+    boundAgain(plan);
     plan.played = take(play(plan.candidate), out.plans.size());
     if (plan.played && (!least || plan.played->peak < least->played->peak))
       least = plan;
@@ -225,12 +238,9 @@ void Search::placeAxes() {
   other.played = take(play(other.candidate), SIZE_MAX); // of equal ones the order that was found stays
   if (!other.played || !other.played->fits || other.played->stepNs >= out.plans.front().played->stepNs)
     return;
-  if (const std::optional<ModelCost> &cost = profiler.costOf(other.candidate)) {
+  if (const std::optional<ModelCost> &cost = profiler.costOf(other.candidate))
     other.estimate = estimate(other.candidate, *cost, out.space, machine, out.limit);
-    std::optional<int64_t> bound = boundNs(other.candidate, *cost, out.space, machine, out.limit);
-    other.boundNs = bound.value_or(INT64_MAX);
-    out.boundNs = std::min(out.boundNs, other.boundNs);
-  }
+  boundAgain(other);
   out.plans.insert(out.plans.begin(), other);
 }
 

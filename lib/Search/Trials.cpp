@@ -25,8 +25,8 @@ private:
 
 } // namespace
 
-std::optional<PlayedTrial> Trials::play(const Space &space, const Candidate &candidate,
-                                        const std::atomic<bool> *stops, ArrayRef<std::string> more) const {
+std::optional<PlayedTrial> Trials::play(const Space &space, const Candidate &candidate, const std::atomic<bool> *stops,
+                                        ArrayRef<std::string> more) const {
   PlanText trial = text;
   for (const std::string &setting : space.settingsOf(candidate))
     trial.settings.push_back(setting);

@@ -16,8 +16,8 @@ std::shared_ptr<const Model> modelOf(const std::string &name) {
 SearchResult search(const std::shared_ptr<const Model> &model, const std::vector<std::string> &settings,
                     const SearchOptions &options) {
   std::string error;
-  auto found = searchPlans(model, {{}, settings}, options,
-                           [&](const CompileDiagnostic &finding) { error = finding.message; });
+  auto found =
+      searchPlans(model, {{}, settings}, options, [&](const CompileDiagnostic &finding) { error = finding.message; });
   EXPECT_TRUE(found) << error;
   return found ? std::move(*found) : SearchResult();
 }
@@ -73,14 +73,8 @@ void checkFewest(const std::string &name, std::vector<std::string> settings, int
 
 } // namespace
 
-TEST(Fewest, AreThoseOfCompilingEachPlan) {
-  checkFewest("mlp", {"batch.microbatches=2"}, 8, {1, 2, 4}, {60, 130});
-}
+TEST(Fewest, AreThoseOfCompilingEachPlan) { checkFewest("mlp", {"batch.microbatches=2"}, 8, {1, 2, 4}, {60, 130}); }
 
-TEST(Fewest, NeedNotBePowersOfTwo) {
-  checkFewest("mlp", {"batch.microbatches=2"}, 6, {1, 2, 3, 4}, {55, 130});
-}
+TEST(Fewest, NeedNotBePowersOfTwo) { checkFewest("mlp", {"batch.microbatches=2"}, 6, {1, 2, 3, 4}, {55, 130}); }
 
-TEST(Fewest, OfEqualLayersRecompute) {
-  checkFewest("gpt2", {"batch.microbatches=2", "zero=3"}, 4, {1, 2}, {70, 85});
-}
+TEST(Fewest, OfEqualLayersRecompute) { checkFewest("gpt2", {"batch.microbatches=2", "zero=3"}, 4, {1, 2}, {70, 85}); }

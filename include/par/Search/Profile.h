@@ -21,6 +21,7 @@ struct RankCost {
   /// The front of recomputation: bytes that are kept of `saved` and ns that backward takes longer, of the choices at
   /// prices of a byte that are the same for all profiles; the first keeps all. Empty: it was not asked for.
   std::vector<int64_t> kept, again;
+  std::vector<double> prices; ///< ns a byte, of each; a choice of B bytes takes at least again + (kept - B) x price
 
   RankCost operator+(const RankCost &other) const;
   RankCost operator*(int64_t times) const;
