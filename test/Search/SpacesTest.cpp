@@ -120,7 +120,8 @@ void compare(const DrawnSpace &space, Campaign &all) {
   if (!best || !fits) {
     bool misses = best && space.path == SearchPath::Few;
     all.missed += misses;
-    EXPECT_TRUE(misses || fits == (best != nullptr)) << line << ": " << (best ? best->plan + " fits" : "a plan was found");
+    EXPECT_TRUE(misses || fits == (best != nullptr))
+        << line << ": " << (best ? best->plan + " fits" : "a plan was found");
     llvm::outs() << line << (best ? ": the plan that fits was not tried\n" : ": none fits\n");
     return;
   }
