@@ -139,8 +139,10 @@ void printFewest(const SearchResult &result, raw_ostream &os) {
   if (!result.fewest)
     return;
   os << "fewest  " << counted(result.fewest->ranks, "rank") << ": " << describeCandidate(result.fewest->plan.candidate)
-     << ": " << figures(result.fewest->plan) << (result.fewest->plan.played ? "" : " (estimated from its layers)")
-     << "\n";
+     << ": " << figures(result.fewest->plan) << (result.fewest->plan.played ? "" : " (estimated from its layers)");
+  if (result.fewest->mayDo)
+    os << "; " << counted(result.fewest->mayDo, "rank") << " may do, not compiled: --fit with as many says";
+  os << "\n";
 }
 
 void printLargest(const RoleOverTime &role, raw_ostream &os) {

@@ -54,8 +54,14 @@ void FewestFinder::profileLeanest(const std::vector<Candidate> &candidates) {
       return;
 }
 
+/// Bytes of what is left after recomputation are estimated up to a fifth too low.
 bool FewestFinder::isSure(const SearchedPlan &plan) const {
-  return !limit || (!plan.estimate.recomputes && plan.estimate.peak / 4 <= static_cast<int64_t>(*limit) / 5);
+  if (!limit)
+    return true;
+  auto room = static_cast<double>(*limit);
+  constexpr double plain = 0.8, recomputing = 0.7;
+  return (!plan.estimate.recomputes && static_cast<double>(plan.estimate.peak) <= plain * room) ||
+         (plan.candidate.stages == 1 && static_cast<double>(plan.estimate.least) <= recomputing * room);
 }
 
 /// Compiles a plan with as many microbatches as take the bytes of all: those in flight, and one to add up gradients.
@@ -111,13 +117,21 @@ std::optional<SearchedPlan> FewestFinder::fitOn(int64_t ranks) {
       sure = plan;
     fitting.push_back(plan);
   }
-  return sure ? sure : compileLeanest(its, std::move(fitting));
+  if (sure)
+    return sure;
+  constexpr size_t largest = 10'000; // a larger model takes minutes to compile with recomputation
+  if (modelNodes <= largest)
+    return compileLeanest(its, std::move(fitting));
+  bool mayDo = llvm::any_of(fitting, [](const SearchedPlan &plan) { return plan.estimate.fits; });
+  if (mayDo && unsure == 0)
+    unsure = ranks;
+  return std::nullopt;
 }
 
 std::optional<FewestRanks> FewestFinder::find(bool below) {
   for (int64_t ranks : counts(below))
     if (std::optional<SearchedPlan> plan = fitOn(ranks))
-      return FewestRanks{ranks, *plan};
+      return FewestRanks{ranks, *plan, unsure};
   return std::nullopt;
 }
 

@@ -18,6 +18,8 @@ public:
 
   /// The fewest ranks below the asked-for number, or above it, that fit; nothing: none does.
   std::optional<FewestRanks> find(bool below);
+  /// The fewest ranks that may do, but were not compiled since the model is large; 0: none.
+  int64_t mayDo() const { return unsure; }
   /// Plans that were compiled for it.
   size_t compiled() const { return compiledCount; }
 
@@ -39,6 +41,7 @@ private:
   const std::optional<uint64_t> limit;
   const size_t modelNodes;
   size_t compiledCount = 0;
+  int64_t unsure = 0; ///< the fewest ranks of those that may do, by estimates that are not far below the limit
 };
 
 } // namespace par

@@ -6,6 +6,9 @@
 
 namespace par {
 
+MemoryBound::MemoryBound(const Candidate &candidate, const ModelCost &cost, const Space &space, int64_t limit)
+    : candidate(candidate), cost(cost), space(space), limit(static_cast<double>(limit)), all(cost.all()) {}
+
 int64_t MemoryBound::inFlight(int64_t stage) const {
   int64_t stages = candidate.stages, chunks = candidate.chunks;
   if (stages == 1)
@@ -23,7 +26,7 @@ int64_t MemoryBound::inFlight(int64_t stage) const {
 
 /// Whether a profile has the front, and nothing but recomputation lowers what is saved.
 bool MemoryBound::binds() const {
-  return space.trains && space.open.recompute && space.open.offload && !cost.all().prices.empty();
+  return space.trains && space.open.recompute && space.open.offload && !all.prices.empty();
 }
 
 /// Bytes that a rank with such a part of the model holds beside what it saves. Gradients are there once a backward has
@@ -54,48 +57,58 @@ static double localShare(const RankCost &all) {
 double MemoryBound::wholeNs() const {
   if (!binds() || candidate.stages > 1)
     return 0;
-  const RankCost all = cost.all();
   double most = 0;
   for (size_t price = 0; price < all.prices.size(); ++price)
     most = std::max(most, priced(all, price, 1) - all.prices[price] * limit);
   return most * localShare(all);
 }
 
-/// The largest share of the model that a stage can have in so much time.
-double MemoryBound::shareWithin(int64_t stage, double room, double own) const {
-  const RankCost all = cost.all();
-  auto microbatches = static_cast<double>(candidate.microbatches),
-       work = static_cast<double>(all.forward + all.backward);
-  int64_t held = inFlight(stage);
-  double share = room / own, local = localShare(all);
+std::vector<MemoryBound::Line> MemoryBound::linesOf(int64_t held) const {
+  auto work = static_cast<double>(all.forward + all.backward);
+  double times = localShare(all) * static_cast<double>(candidate.microbatches);
+  std::vector<Line> lines;
   for (size_t price = 1; price < all.prices.size(); ++price) {
     double least = std::numeric_limits<double>::infinity(); // a stage has the parts that need least for their work
-    for (const RankCost &part : {cost.layer, cost.rest})
-      if (int64_t ownWork = part.forward + part.backward; ownWork > 0 && price < part.prices.size())
-        least = std::min(least, priced(part, price, held) * work / static_cast<double>(ownWork));
-    double off = all.prices[price] * limit / static_cast<double>(held);
+    for (const RankCost *part : {&cost.layer, &cost.rest})
+      if (int64_t ownWork = part->forward + part->backward; ownWork > 0 && price < part->prices.size())
+        least = std::min(least, priced(*part, price, held) * work / static_cast<double>(ownWork));
     if (least > 0 && least < std::numeric_limits<double>::infinity())
-      share = std::min(share, (room + local * microbatches * off) / (own + local * microbatches * least));
+      lines.push_back({times * all.prices[price] * limit / static_cast<double>(held), times * least});
   }
-  return share;
+  return lines;
 }
 
-bool MemoryBound::isEnough(double step, double wait, double own) const {
+/// Whether the stages can have the whole model in such a step. `lines`: of each stage.
+bool MemoryBound::isEnough(double step, double wait, double own, llvm::ArrayRef<std::vector<Line>> lines) const {
   double dealt = 0;
-  for (int64_t stage = 0; stage < candidate.stages && dealt < 1; ++stage)
-    dealt += std::max(0.0, shareWithin(stage, step - wait * dealt, own));
-  return dealt >= 1;
+  for (const std::vector<Line> &ofStage : lines) {
+    double room = step - wait * dealt, share = room / own;
+    for (const auto &[off, each] : ofStage)
+      share = std::min(share, (room + off) / (own + each));
+    dealt += std::max(0.0, share);
+    if (dealt >= 1)
+      return true;
+  }
+  return false;
 }
 
 double MemoryBound::chainNs(double wait, double own, double least) const {
-  if (!binds() || candidate.stages == 1 || own <= 0 || isEnough(least, wait, own))
+  if (!binds() || candidate.stages == 1 || own <= 0)
+    return least;
+  std::vector<std::vector<Line>> lines;
+  for (int64_t stage = 0; stage < candidate.stages; ++stage) {
+    bool isAsBefore = stage > 0 && inFlight(stage) == inFlight(stage - 1);
+    lines.push_back(isAsBefore ? lines.back() : linesOf(inFlight(stage)));
+  }
+  auto fits = [&](double step) { return isEnough(step, wait, own, lines); };
+  if (fits(least))
     return least;
   double low = std::max(least, 1.0), high = low;
   constexpr int doublings = 10, halvings = 12;
-  for (int round = 0; round < doublings && !isEnough(high, wait, own); ++round)
+  for (int round = 0; round < doublings && !fits(high); ++round)
     high = 2 * (low = high);
   for (int round = 0; round < halvings; ++round)
-    (isEnough((low + high) / 2, wait, own) ? high : low) = (low + high) / 2;
+    (fits((low + high) / 2) ? high : low) = (low + high) / 2;
   return low;
 }
 

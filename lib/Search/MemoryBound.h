@@ -4,6 +4,8 @@
 #include "par/Search/Candidate.h"
 #include "par/Search/Profile.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
 namespace par {
 
 /// At the begin of a backward a rank holds what stays and all that its forwards keep for their backwards. With the
@@ -14,8 +16,7 @@ namespace par {
 class MemoryBound {
 public:
   /// `limit`: bytes of a rank. All outlive this.
-  MemoryBound(const Candidate &candidate, const ModelCost &cost, const Space &space, int64_t limit)
-      : candidate(candidate), cost(cost), space(space), limit(static_cast<double>(limit)) {}
+  MemoryBound(const Candidate &candidate, const ModelCost &cost, const Space &space, int64_t limit);
 
   /// ns that one microbatch recomputes at least, on a rank that has the whole model.
   double wholeNs() const;
@@ -30,13 +31,18 @@ private:
   double stays(const RankCost &part, int64_t held) const;
   /// ns for each microbatch of a part at a price, beside what is taken off for its limit.
   double priced(const RankCost &part, size_t price, int64_t held) const;
-  double shareWithin(int64_t stage, double room, double own) const;
-  bool isEnough(double step, double wait, double own) const;
+  /// A stage with so many microbatches has a share of at most (room + off) / (own + each), for each of these.
+  struct Line {
+    double off, each;
+  };
+  std::vector<Line> linesOf(int64_t held) const;
+  bool isEnough(double step, double wait, double own, llvm::ArrayRef<std::vector<Line>> lines) const;
 
   const Candidate &candidate;
   const ModelCost &cost;
   const Space &space;
   const double limit;
+  const RankCost all;
 };
 
 } // namespace par

@@ -250,7 +250,7 @@ void Search::findFewest() {
   out.compiled += finder.compiled();
   out.profiles = profiler.compilations();
   if (!out.fewest && !out.plans.empty())
-    out.fewest = {out.space.ranks, out.plans.front()};
+    out.fewest = {out.space.ranks, out.plans.front(), finder.mayDo()};
 }
 
 SearchResult Search::run() {

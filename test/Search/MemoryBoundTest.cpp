@@ -1,4 +1,4 @@
-// What recomputation takes at least is below every dealing of layers under a limit: lib/Search/MemoryBound.h.
+// The least recomputation is below that of every dealing of layers under a limit: lib/Search/MemoryBound.h.
 #include "../../lib/Search/MemoryBound.h"
 
 #include "par/Search/Bound.h"
@@ -59,7 +59,7 @@ std::optional<int64_t> playDealing(const Candidate &candidate, const std::vector
   return llvm::cantFail(problem.solve()).makespan;
 }
 
-Machine plainMachine() {
+Machine oneHostMachine() {
   Hardware hardware;
   hardware.overlap = true;
   hardware.link = 1000;
@@ -80,7 +80,7 @@ TEST(MemoryBound, IsBelowEveryDealingThatFits) {
     int64_t count = 4 + random() % 12;
     ModelCost cost = layersOf(count);
     uint64_t limit = uint64_t(count) * (400 + random() % 1500);
-    Machine machine = plainMachine();
+    Machine machine = oneHostMachine();
     int64_t free = *boundNs(candidate, cost, {}, machine, std::nullopt);
     std::optional<int64_t> bound = boundNs(candidate, cost, {}, machine, limit);
     raised += bound && *bound > free;

@@ -25,10 +25,12 @@ struct SearchedPlan {
   const Estimate &known() const { return played ? *played : estimate; }
 };
 
-/// The fewest ranks, of the asked-for number and its multiples and parts by powers of two, that some candidate fits.
+/// The fewest ranks that some candidate fits: of the asked-for number, its divisors and powers of two below, or, if it
+/// does not fit, its multiples by powers of two and powers of two above.
 struct FewestRanks {
   int64_t ranks = 0;
   SearchedPlan plan;
+  int64_t mayDo = 0; ///< fewer ranks that may do, but were not compiled since the model is large; 0: none
 };
 
 /// The value of an open key, which came second, and by how much.
