@@ -55,7 +55,7 @@ void Splitter::hoist(ArrayRef<Operation *> collectives) {
   SmallVector<DoneOp> dones;
   for (Operation *collective : collectives)
     dones.push_back(split(collective, firstNeed(collective)));
-  std::vector<SmallVector<Operation *>> sources; // found before ops move, after which the block is numbered anew
+  std::vector<SmallVector<Operation *>> sources; // found before ops move, after which the block is numbered again
   for (Operation *collective : collectives)
     sources.push_back(*sourcesOf(collective));
   Operation *begin = nullptr; // the first op that none of them is made from

@@ -1,5 +1,6 @@
 // Groups generated ops in one pass over a block: each op joins the groups that it reads if they can share loops and no
 // cycle arises. An op's cost of being computed at several indices bounds the group's code.
+#include "EarlyLoads.h"
 #include "Groups.h"
 #include "JoinReaders.h"
 #include "Values.h"
@@ -80,8 +81,7 @@ private:
   llvm::DenseMap<Operation *, int> fixedDepth;
   int lastFixed = 0;
   llvm::DenseSet<Operation *> cloned;
-  llvm::DenseSet<Operation *> early; ///< loads that were passed before a store to their buffer, as isEarlyLoad
-  llvm::DenseSet<StringAttr> stored; ///< buffers of stores that were passed
+  EarlyLoads early; ///< of the block, up to the op that is visited
 };
 
 } // namespace
@@ -187,12 +187,8 @@ int GroupFuser::depthOfSource(Operation *source) {
 }
 
 void GroupFuser::visitFixed(Operation *op) {
-  if (auto store = dyn_cast<StoreOp>(op))
-    stored.insert(store.getBufferAttr().getAttr());
-  if (auto load = dyn_cast<LoadOp>(op); load && !stored.contains(load.getBufferAttr().getAttr())) {
-    early.insert(op);
+  if (early.pass(op))
     return;
-  }
   SetVector<Operation *> sources;
   collectSources(op, sources);
   // These keep their order, so that each depends on the one before.
@@ -204,8 +200,7 @@ void GroupFuser::visitFixed(Operation *op) {
 void GroupFuser::visitOwned(Operation *op, Group *group) {
   SetVector<Operation *> sources;
   collectSources(op, sources);
-  State &state = states[group];
-  int depth = state.depth;
+  int depth = states[group].depth;
   for (Operation *source : sources)
     if (groupOf.lookup(source) != group)
       depth = std::max(depth, depthOfSource(source) + 1);

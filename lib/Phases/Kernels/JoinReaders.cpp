@@ -10,11 +10,7 @@ JoinReaders::JoinReaders(BlockOp block, const llvm::DenseMap<Operation *, Group 
   Operation *before = nullptr;
   for (auto [number, op] : llvm::enumerate(block.getBody().front())) {
     position[&op] = number;
-    if (auto store = dyn_cast<StoreOp>(op))
-      stored.insert(store.getBufferAttr().getAttr());
-    auto load = dyn_cast<LoadOp>(op);
-    bool isEarly = load && !stored.contains(load.getBufferAttr().getAttr()); // as isEarlyLoad, by what came before
-    if (isKernelOp(&op) || isEarly)
+    if (loads.pass(&op) || isKernelOp(&op))
       continue;
     if (before)
       nextFixed[before] = &op;
@@ -45,7 +41,7 @@ unsigned JoinReaders::lastSource(const Group &maker, const Group &reader) const 
 bool JoinReaders::readsStored(const Group &maker) const {
   return llvm::any_of(maker.arguments, [&](Value argument) {
     auto load = argument.getDefiningOp<LoadOp>();
-    return load && stored.contains(load.getBufferAttr().getAttr());
+    return load && loads.isStored(load);
   });
 }
 

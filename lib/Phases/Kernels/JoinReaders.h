@@ -1,5 +1,6 @@
 #pragma once
 
+#include "EarlyLoads.h"
 #include "Groups.h"
 
 namespace par {
@@ -36,7 +37,7 @@ private:
   IsTaken isCloned;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> nextFixed; ///< ops that stay keep their order
-  llvm::DenseSet<mlir::StringAttr> stored;
+  EarlyLoads loads;
 };
 
 } // namespace par

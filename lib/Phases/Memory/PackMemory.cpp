@@ -98,7 +98,7 @@ public:
   /// Whether the same places fit both: names do not count.
   bool isLike(const Pool &other) const { return llvm::equal(problem.items, other.problem.items, areAlike); }
   /// Without a look at the program: pools of several are packed at once.
-  void pack(PackingEffort effort) { packing.emplace(problem.solve(effort)); }
+  void pack(PackingEffort effort, uint64_t comparisons) { packing.emplace(problem.solve(effort, comparisons)); }
   /// Writes the offsets, and returns the bytes of the pool.
   FailureOr<int64_t> place(int64_t base);
 
@@ -158,13 +158,16 @@ static std::vector<Pool *> findDistinct(const std::vector<std::unique_ptr<Pool>>
   return distinct;
 }
 
-/// On all cores. A search is bounded by a count, not by time, so it ends alike on any.
+/// On all cores. A search is bounded by a count, not by time, so it ends alike on any. The pools of more stages than a
+/// few share what these may take.
 static void packAll(const std::vector<std::unique_ptr<Pool>> &pools, PackingEffort effort) {
+  constexpr size_t few = 4;
   std::vector<Pool *> distinct = findDistinct(pools);
+  uint64_t comparisons = packingComparisons * few / std::max(few, distinct.size());
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i = next++; i < distinct.size(); i = next++)
-      distinct[i]->pack(effort);
+      distinct[i]->pack(effort, comparisons);
   };
   std::vector<std::thread> others;
   for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), distinct.size()); ++i)

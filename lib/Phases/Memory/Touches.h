@@ -5,7 +5,7 @@
 
 namespace par {
 
-/// Where a block touches its buffers, by name. In no order: ops are added as a pass makes them.
+/// The loads and stores by the buffer's name, in no order: ops are added as a pass makes them.
 class BlockTouches {
 public:
   explicit BlockTouches(BlockOp block);

@@ -19,15 +19,13 @@ FragmentPair::FragmentPair(RunOp forwardRun, RunOp backwardRun)
 std::vector<FragmentPair> FragmentPair::findAll(ModuleOp module) {
   std::vector<FragmentPair> pairs;
   module.walk([&](LoopOp loop) {
-    SmallVector<RunOp> forwards;
+    llvm::StringMap<SmallVector<RunOp, 1>> forwards; // by stage
     for (auto run : loop.getBody().front().getOps<RunOp>()) {
-      FragmentKind kind = fragmentOf(run).getKind();
-      if (kind == FragmentKind::forward)
-        forwards.push_back(run);
-      if (kind != FragmentKind::backward)
-        continue;
-      for (RunOp forward : forwards)
-        if (fragmentOf(forward).getStage() == fragmentOf(run).getStage())
+      FragmentOp fragment = fragmentOf(run); // found by its name among all symbols, so once
+      if (fragment.getKind() == FragmentKind::forward)
+        forwards[fragment.getStage()].push_back(run);
+      if (fragment.getKind() == FragmentKind::backward)
+        for (RunOp forward : forwards[fragment.getStage()])
           pairs.push_back({forward, run});
     }
   });

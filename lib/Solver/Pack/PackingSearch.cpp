@@ -186,7 +186,8 @@ private:
 /// The search for a good order of placement, within a fixed amount of work.
 class PackingSearch {
 public:
-  explicit PackingSearch(const PackingProblem &problem) : placer(problem), count(problem.items.size()) {
+  PackingSearch(const PackingProblem &problem, uint64_t comparisons)
+      : placer(problem), count(problem.items.size()), comparisons(comparisons) {
     best.lowerBound = problem.computeLowerBound();
     best.arena = INT64_MAX;
   }
@@ -195,8 +196,7 @@ public:
     tryGreedyOrders();
     if (effort == PackingEffort::Greedy)
       return best;
-    // One placement compares each pair at most once; 2^27 comparisons are about half a second.
-    uint64_t tries = (uint64_t(1) << 27) / (uint64_t(count) * count + 1);
+    uint64_t tries = comparisons / (uint64_t(count) * count + 1); // one placement compares each pair at most once
     for (uint64_t i = std::min<uint64_t>(tries, 4000); i > 0 && best.arena > best.lowerBound; --i)
       improveOnce();
     return best;
@@ -223,10 +223,9 @@ private:
     });
   }
 
-  /// Tens of thousands of items, of which each order takes long, may stay above the bound by 1/256.
+  /// Items of which orders take long may stay above the bound by 1/256.
   bool isEnough() const {
-    constexpr uint64_t many = uint64_t(1) << 28; // pairs of items, each of which an order compares at most once
-    return orders * count * count / 2 > many && best.arena - best.lowerBound <= best.lowerBound / 256;
+    return orders * count * count / 4 > comparisons && best.arena - best.lowerBound <= best.lowerBound / 256;
   }
 
   /// Keeps the order if its arena is no larger.
@@ -261,7 +260,8 @@ private:
 
   Placer placer;
   unsigned count;
-  uint64_t orders = 0; ///< that were tried
+  uint64_t comparisons; ///< that may be made
+  uint64_t orders = 0;  ///< that were tried
   Packing best;
   std::vector<unsigned> bestOrder;
   Fit bestFit = Fit::Tightest;
@@ -270,12 +270,12 @@ private:
 
 } // namespace
 
-llvm::Expected<Packing> PackingProblem::solve(PackingEffort effort) const {
+llvm::Expected<Packing> PackingProblem::solve(PackingEffort effort, uint64_t comparisons) const {
   if (llvm::Error error = check())
     return error;
   if (items.empty())
     return Packing();
-  Packing packing = PackingSearch(*this).run(effort);
+  Packing packing = PackingSearch(*this, comparisons).run(effort);
   return packing;
 }
 

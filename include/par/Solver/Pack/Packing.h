@@ -23,6 +23,9 @@ struct PackItem {
 /// `Greedy`: only the greedy orders, which come within a few percent; `Search`: then a search for a better order.
 enum class PackingEffort { Greedy, Search };
 
+/// Comparisons of two items that a search may make at most, about half a second.
+inline constexpr uint64_t packingComparisons = uint64_t(1) << 27;
+
 struct Packing {
   std::vector<int64_t> offsets; ///< bytes, one per item
   int64_t arena = 0;            ///< bytes
@@ -49,7 +52,8 @@ struct PackingProblem {
   std::string toText() const;
   /// Fails on a malformed problem: the alignment, a negative size, lives that are empty, unordered or missing.
   llvm::Error check() const;
-  llvm::Expected<Packing> solve(PackingEffort effort = PackingEffort::Search) const;
+  llvm::Expected<Packing> solve(PackingEffort effort = PackingEffort::Search,
+                                uint64_t comparisons = packingComparisons) const;
   /// Offsets are aligned and inside the arena, no two items alive together overlap, the bound is right.
   llvm::Error verify(const Packing &packing) const;
 

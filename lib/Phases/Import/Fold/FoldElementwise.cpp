@@ -44,7 +44,7 @@ FailureOr<StaticTensor> mapElements(ElementType type, ArrayRef<const StaticTenso
   if (countElements(stored) > mapLimit)
     return failure();
   StaticTensor result(type, shape, stored);
-  // An input that stores as many elements has them at the same places, and one that stores a single element has it at 0.
+  // An input that stores as many elements has them at the same places; one that stores a single element has it at 0.
   SmallVector<int64_t> from(inputs.size());
   SmallVector<size_t> alike, others;
   for (size_t i = 0; i < stretched.size(); ++i)
