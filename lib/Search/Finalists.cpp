@@ -107,7 +107,7 @@ void Finalists::note(size_t index, const std::optional<Estimate> &played) {
 std::vector<SearchedPlan> Finalists::untried() const {
   std::vector<SearchedPlan> out;
   for (size_t index = 0; index < plans.size(); ++index)
-    if (!noted[index])
+    if (!noted[index] && !(limit && mayMisfit(index)))
       out.push_back(plans[index]);
   return out;
 }

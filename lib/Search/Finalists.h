@@ -26,7 +26,7 @@ public:
   void note(size_t index, const std::optional<Estimate> &played);
   /// Trials that do not fit or compile.
   size_t misfits() const { return misfitCount; }
-  /// The plans without a trial, by their estimates.
+  /// The plans without a trial, by their estimates; under a limit without those that would err beyond it as trials did.
   std::vector<SearchedPlan> untried() const;
 
 private:

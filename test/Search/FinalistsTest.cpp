@@ -117,6 +117,7 @@ TEST(Finalists, AMisfitsScheduleIsTriedLastButForPlansThatNeedLittle) {
   finalists.note(2, tooLarge(79));
   EXPECT_EQ(finalists.next(true), 3u);
   finalists.note(3, playedIn(110));
+  EXPECT_TRUE(finalists.untried().empty()); // no plan is told as faster that is not expected to fit
   EXPECT_EQ(finalists.next(true), 1u);
   EXPECT_EQ(finalists.misfits(), 2u);
 }

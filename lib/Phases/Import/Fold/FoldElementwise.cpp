@@ -59,7 +59,7 @@ FailureOr<StaticTensor> mapElements(ElementType type, ArrayRef<const StaticTenso
     compute(result, at++, stretched, from);
   };
   if (others.empty()) {
-    for (int64_t count = countElements(stored); at < count;)
+    for (int64_t left = countElements(stored); left > 0; --left)
       computeNext();
     return result;
   }
