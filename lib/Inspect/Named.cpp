@@ -112,7 +112,7 @@ private:
       known = found.insert(found.end(), std::move(value));
     ++known->count;
   }
-  void addDist(StringRef part, StringRef what, Type type) {
+  void addDist(StringRef part, StringRef what, mlir::Type type) {
     if (auto dist = dyn_cast<DistType>(type))
       add({dist.getStage().getValue().str(), part.str(), what.str(), textOf(dist.getTensor()),
            textOf(dist.getSharding())});
@@ -120,7 +120,7 @@ private:
   void addVariable(VariableOp variable) {
     bool isOf = variable.getSymName() == thing.name || (variable.getOf() && *variable.getOf() == thing.name);
     if (isOf && variable.getAt())
-      for (Type place : variable.getAt()->getAsValueRange<TypeAttr>())
+      for (mlir::Type place : variable.getAt()->getAsValueRange<TypeAttr>())
         addDist("stored", stringifyVariableKind(variable.getKind()), place);
   }
   bool isAt(Operation *op) const {
