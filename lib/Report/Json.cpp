@@ -372,6 +372,7 @@ static void attributes(ReportWriter &writer, const SearchFacts::Fewest &fewest) 
   writer.text("plan", fewest.plan);
   writer.number("step_ns", fewest.stepNs);
   writer.number("peak", fewest.peak);
+  writer.number("may_do", fewest.mayDo);
 }
 
 static void attributes(ReportWriter &writer, const SearchFacts &search) {

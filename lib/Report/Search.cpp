@@ -63,7 +63,8 @@ SearchFacts describeSearch(const SearchResult &result, size_t alternatives) {
   }
   if (result.fewest) {
     const Estimate &known = result.fewest->plan.known();
-    facts.fewest = {result.fewest->ranks, describeCandidate(result.fewest->plan.candidate), known.stepNs, known.peak};
+    facts.fewest = {result.fewest->ranks, describeCandidate(result.fewest->plan.candidate), known.stepNs, known.peak,
+                    result.fewest->mayDo};
   }
   return facts;
 }

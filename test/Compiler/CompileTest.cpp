@@ -115,7 +115,7 @@ TEST(Compile, DiagnosticsAreData) {
   EXPECT_TRUE(compiled.failed);
   ASSERT_EQ(compiled.findings.size(), 1u);
   EXPECT_EQ(compiled.findings.front().message, "no x86-64 processor or level is called z80; target.isa takes native, "
-                                                "x86-64-v2 to v4, or LLVM's name of a processor");
+                                               "x86-64-v2 to v4, or LLVM's name of a processor");
 }
 
 } // namespace

@@ -4,6 +4,18 @@
 
 using namespace par;
 
+// The fewest ranks of a large model, whose plans for fewer are not compiled.
+TEST(SearchText, FewestRanks) {
+  SearchResult result;
+  result.fewest = FewestRanks{32, {}, 16};
+  result.fewest->plan.candidate.data = 32;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printFewest(result, os);
+  EXPECT_NE(os.str().find("fewest  32 ranks: dp 32"), std::string::npos) << text;
+  EXPECT_NE(os.str().find("; 16 ranks may do, not compiled: --fit with as many says\n"), std::string::npos) << text;
+}
+
 // Why a key has its value, also where an estimate that was not compiled is better than the plan that was.
 TEST(SearchText, Reasons) {
   SearchFacts facts;

@@ -27,6 +27,7 @@ struct SearchFacts {
     int64_t ranks = 0;
     std::string plan;
     int64_t stepNs = 0, peak = 0;
+    int64_t mayDo = 0; ///< fewer ranks that estimates do not rule out; 0: none
   };
 
   int64_t ranks = 1;

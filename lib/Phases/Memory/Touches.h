@@ -18,8 +18,10 @@ public:
   void remove(StoreOp store) { llvm::erase(storesOf[store.getBuffer()], store); }
 
 private:
-  template <typename Op> using ByBuffer = llvm::StringMap<llvm::SmallVector<Op, 2>>;
-  template <typename Op> static llvm::ArrayRef<Op> find(const ByBuffer<Op> &map, llvm::StringRef buffer) {
+  template <typename Op>
+  using ByBuffer = llvm::StringMap<llvm::SmallVector<Op, 2>>;
+  template <typename Op>
+  static llvm::ArrayRef<Op> find(const ByBuffer<Op> &map, llvm::StringRef buffer) {
     auto found = map.find(buffer);
     return found == map.end() ? llvm::ArrayRef<Op>() : llvm::ArrayRef<Op>(found->second);
   }

@@ -19,9 +19,8 @@ ChoiceSearch::ChoiceSearch(const RecomputeProblem &problem, const std::vector<By
     : problem(problem), peaks(peaks), states(states), prices(prices), best(std::move(known.best)), bound(known.bound),
       enough(known.enough), tolerance(known.tolerance), groups(problem.values.size() + 1),
       decisions(problem.values.size() + 1) {
-  maxLabels = tolerance > 0
-                  ? fewLabels
-                  : std::clamp(maxDecisions / (problem.values.size() + 1), minLabelsAtOnce, maxLabelsAtOnce);
+  maxLabels = tolerance > 0 ? fewLabels
+                            : std::clamp(maxDecisions / (problem.values.size() + 1), minLabelsAtOnce, maxLabelsAtOnce);
 }
 
 ChoiceSearch::Labels ChoiceSearch::Labels::pick(llvm::ArrayRef<unsigned> numbers) const {
@@ -115,8 +114,8 @@ std::vector<unsigned> ChoiceSearch::findUndominated(const Labels &next) const {
   std::iota(order.begin(), order.end(), 0);
   llvm::sort(order, [&](unsigned a, unsigned b) {
     const Label &one = next.all[a], &other = next.all[b];
-    if (auto [left, right] = std::pair(std::tie(one.state, one.cost, one.copyNs),
-                                       std::tie(other.state, other.cost, other.copyNs));
+    if (auto [left, right] =
+            std::pair(std::tie(one.state, one.cost, one.copyNs), std::tie(other.state, other.cost, other.copyNs));
         left != right)
       return left < right;
     if (llvm::ArrayRef<int64_t> left = next.leftOf(a), right = next.leftOf(b); left != right)
