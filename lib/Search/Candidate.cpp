@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace llvm;
 
 namespace par {
@@ -19,18 +21,22 @@ static std::vector<int64_t> divisorsOf(int64_t number) {
   return divisors;
 }
 
-/// The samples of a microbatch on one rank: powers of two.
+/// The samples of a microbatch on one rank: powers of two, and those of few microbatches.
 static std::vector<int64_t> samplesOf(const Space &space, int64_t data) {
   if (!space.open.microbatches) {
     const Candidate &fixed = space.fixed;
     int64_t size = fixed.samples ? fixed.samples : space.batch / std::max<int64_t>(1, data * fixed.microbatches);
     return {std::max<int64_t>(1, size)};
   }
-  std::vector<int64_t> samples;
+  constexpr int64_t few = 4, maxOfFew = 64;
+  std::set<int64_t> samples; // ascending
   for (int64_t size = 1; size <= maxSamples; size *= 2)
     if (space.batch % (data * size) == 0)
-      samples.push_back(size);
-  return samples;
+      samples.insert(size);
+  for (int64_t count = 1; count <= few; ++count)
+    if (space.batch % (data * count) == 0 && space.batch / (data * count) <= maxOfFew)
+      samples.insert(space.batch / (data * count));
+  return {samples.begin(), samples.end()};
 }
 
 static std::vector<int64_t> levelsOf(const Space &space, const Candidate &shape) {

@@ -160,6 +160,17 @@ Profiler::Profiler(const std::shared_ptr<const Model> &model, const PlanText &ba
   }
 }
 
+/// Samples of the step of a candidate's profile: of two microbatches or more, on several ranks.
+int64_t Profiler::batchOf(const Candidate &candidate) const {
+  if (batch == space.batch)
+    return batch;
+  constexpr int64_t fewest = 4;
+  int64_t parts = fewest;
+  while (2 * parts * candidate.samples <= batch)
+    parts *= 2;
+  return parts * candidate.samples;
+}
+
 /// The candidate's tensor axis and samples on one stage. Two microbatches where the batch has so many: beside the first
 /// one no gradients are reduced.
 Candidate Profiler::profiled(const Candidate &candidate) const {
@@ -168,7 +179,7 @@ Candidate Profiler::profiled(const Candidate &candidate) const {
   plain.sequence = candidate.sequence;
   plain.lean = candidate.lean;
   plain.samples = candidate.samples;
-  int64_t parts = batch / candidate.samples;
+  int64_t parts = batchOf(candidate) / candidate.samples;
   plain.microbatches = 1;
   for (int64_t divisor = 2; plain.microbatches == 1 && divisor <= parts; ++divisor)
     if (parts % divisor == 0)
@@ -186,7 +197,7 @@ std::optional<RankCost> Profiler::measure(Thin &thin, const Candidate &plain) co
   Space whole = space;
   whole.open = {.recipe = space.open.recipe};
   if (batch != space.batch)
-    text.settings.push_back("batch.size=" + std::to_string(batch));
+    text.settings.push_back("batch.size=" + std::to_string(batchOf(plain)));
   for (const std::string &setting : whole.settingsOf(plain))
     text.settings.push_back(setting);
   auto keepFirst = [&](const CompileDiagnostic &finding) {

@@ -27,6 +27,17 @@ static std::vector<std::string> describeAll(const Space &space) {
   return all;
 }
 
+/// The batches of published runs are no powers of two: 8 ranks take 112 samples at once, or 768 in two microbatches.
+TEST(Candidate, FewMicrobatchesTakeAnyNumberOfSamples) {
+  Space space{.ranks = 8, .batch = 112};
+  EXPECT_TRUE(llvm::is_contained(describeAll(space), "dp 8, 1 microbatch of 14"));
+  EXPECT_TRUE(llvm::is_contained(describeAll(space), "dp 8, 7 microbatches of 2"));
+  space.batch = 768;
+  EXPECT_TRUE(llvm::is_contained(describeAll(space), "dp 8, 2 microbatches of 48"));
+  EXPECT_TRUE(llvm::is_contained(describeAll(space), "dp 8, 6 microbatches of 16"));
+  EXPECT_FALSE(llvm::is_contained(describeAll(space), "dp 8, 1 microbatch of 96"));
+}
+
 /// An embedding, two layers and a head: six stages of half a layer each, or fewer; with any number of microbatches a
 /// rank may have two of them; zero 2 keeps no whole gradients in a step of one microbatch, too.
 TEST(Candidate, StagesAreCutWithinLayers) {

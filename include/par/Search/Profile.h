@@ -74,6 +74,7 @@ private:
     size_t compiled = 0;
     std::string refused;
   };
+  int64_t batchOf(const Candidate &candidate) const;
   /// The candidate that is profiled for it.
   Candidate profiled(const Candidate &candidate) const;
   /// `plain`: see `profiled`.
