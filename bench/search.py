@@ -87,12 +87,7 @@ def fits(arguments):
     print("| model | devices | samples | B | fits from | plan | step | tokens a second | peak | gap | limited by "
           "| user s |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name, gpus, batch in FITS:
-        if options.names and name not in options.names:
-            continue
-        file = options.folder / f"{name}.onnx"
-        if not file.exists():
-            export(name, file)
+    for name, gpus, batch, file in chosen(options):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         run = subprocess.run([options.compile, file, "--fit", f"--gpus={gpus}", "--set", f"batch={batch}", "--set",
                               "precision=bf16", "--json"], capture_output=True, text=True)
@@ -100,14 +95,20 @@ def fits(arguments):
         print(f"| {name} | {gpus} | {batch} | {describe(run)} | {took:.1f} |", flush=True)
 
 
-def print_transcripts(options):
-    """Prints the text of `--fit --alternatives` of each model, with its time."""
+def chosen(options):
+    """The rows of FITS that are asked for, each with its file, which is written where it is not there."""
     for name, gpus, batch in FITS:
         if options.names and name not in options.names:
             continue
         file = options.folder / f"{name}.onnx"
         if not file.exists():
             export(name, file)
+        yield name, gpus, batch, file
+
+
+def print_transcripts(options):
+    """Prints the text of `--fit --alternatives` of each model, with its time."""
+    for name, gpus, batch, file in chosen(options):
         flags = f"--fit --gpus {gpus} --set batch={batch} --set precision=bf16 --alternatives"
         begin, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         run = subprocess.run([options.compile, file, *flags.split()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

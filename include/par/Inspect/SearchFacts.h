@@ -43,7 +43,7 @@ struct SearchFacts {
 
 /// The devices of --fit, and the rate of the best plan on them.
 struct FitFacts {
-  std::string machine; ///< "16 x a100-40g: 2 units of 8 (node), ..."
+  std::string machine; ///< as describeMachine says
   double samplesPerSecond = 0;
   std::optional<double> tokensPerSecond; ///< of a model of tokens
   std::string limitedBy;                 ///< "compute, 88 % of the step; memory is 70 % full"
