@@ -267,9 +267,8 @@ int64_t Bound::ns() const { return static_cast<int64_t>(std::max({waitingNs(), s
 /// zero says so.
 static bool isTooLarge(const Candidate &candidate, const RankCost &all, const Space &space, uint64_t limit) {
   int64_t share = candidate.data;
-  bool shardsParams = candidate.zero == 3 || (space.rounds && candidate.zero > 0);
-  int64_t bytes =
-      (shardsParams ? all.params / share : all.params) + (candidate.zero >= 2 ? all.grads / share : all.grads);
+  int64_t bytes = (space.shardsParams(candidate) ? all.params / share : all.params) +
+                  (candidate.zero >= 2 ? all.grads / share : all.grads);
   if (!candidate.offloads)
     bytes += candidate.zero >= 1 ? all.states / share : all.states;
   return bytes / candidate.stages > static_cast<int64_t>(limit);

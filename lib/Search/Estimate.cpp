@@ -172,8 +172,7 @@ bool Estimator::roundsEachTime() const {
 
 int64_t Estimator::stays(const RankCost &stage) const {
   int64_t share = candidate.data;
-  bool sharded = candidate.zero == 3 || (space.rounds && candidate.zero > 0);
-  int64_t params = sharded ? stage.params / share : stage.params;
+  int64_t params = space.shardsParams(candidate) ? stage.params / share : stage.params;
   int64_t grads = candidate.zero >= 2 ? stage.grads / share : stage.grads;
   int64_t states = candidate.zero >= 1 ? stage.states / share : stage.states;
   int64_t gathered = candidate.zero < 3 ? 0 : space.gathersOnce ? stage.params : 2 * cost.layer.params;

@@ -32,9 +32,8 @@ bool MemoryBound::binds() const {
 /// Bytes that a rank with such a part of the model holds beside what it saves. Gradients are there once a backward has
 /// begun before; of rounded parameters those that backward reads again.
 double MemoryBound::stays(const RankCost &part, int64_t held) const {
-  bool shardsParams = candidate.zero == 3 || (space.rounds && candidate.zero > 0);
   auto data = static_cast<double>(candidate.data);
-  double bytes = static_cast<double>(part.params) / (shardsParams ? data : 1);
+  double bytes = static_cast<double>(part.params) / (space.shardsParams(candidate) ? data : 1);
   if (candidate.microbatches > held)
     bytes += static_cast<double>(part.grads) / (candidate.zero >= 2 ? data : 1);
   if (!candidate.offloads)

@@ -71,6 +71,8 @@ struct Space {
 
   /// Bytes that replicas exchange of so many bytes of gradients.
   int64_t reducedBytes(int64_t grads) const { return reducesNarrow ? grads / 2 : grads; }
+  /// Whether replicas share the parameters that stay on a rank: with rounded weights these are the masters.
+  bool shardsParams(const Candidate &candidate) const { return candidate.zero == 3 || (rounds && candidate.zero > 0); }
   /// Whether a step begins with a gather of rounded masters, before its first forward.
   bool gathersFirst(const Candidate &candidate) const {
     return rounds && candidate.data > 1 && (candidate.zero == 1 || candidate.zero == 2);
